@@ -20,9 +20,9 @@ constexpr std::string_view kNone = "none", kPlatform = "platform", kCapability =
 
 struct Axis {
   std::string_view name;
-  std::string_view word;    ///< below match::kPrefix; empty: it is not an annotation
-  std::string_view prefix;  ///< of its part of a cell's name
-  std::string_view like;    ///< values that it has, for errors
+  std::string_view word;    ///< after match::kPrefix; empty: the axis is no annotation
+  std::string_view prefix;  ///< of the axis's part in the name of a cell
+  std::string_view like;    ///< examples of values, for errors
 };
 constexpr Axis kAxes[] = {
     {"cuda", "cuda", "cu", "12.8, 13"},
@@ -49,7 +49,7 @@ std::string without(std::string text, char unwanted) {
   return text;
 }
 
-/// "9.0", "90a" and "sm_90a" are "sm_90a".
+/// "9.0" → "sm_90"; "90a" and "sm_90a" → "sm_90a".
 std::string code_of_capability(std::string_view value) {
   if (value == kNone || value.starts_with("sm_")) return std::string(value);
   return "sm_" + without(std::string(value), '.');
@@ -104,7 +104,7 @@ bool has_all(const std::vector<std::string>& strict, const std::vector<std::stri
   return std::includes(strict.begin(), strict.end(), loose.begin(), loose.end());  // sorted
 }
 
-/// Whether every version that `strict` admits is admitted by `loose`.
+/// Whether `loose` admits every version that `strict` admits.
 bool is_within(const match::VersionNeed& strict, const match::VersionNeed& loose) {
   using Op = match::VersionNeed::Op;
   int order = scan::compare_versions(strict.version, loose.version);
@@ -136,7 +136,8 @@ bool within_all(const std::vector<match::VersionNeed>& strict,
   });
 }
 
-/// Of code for one generation of GPUs ("sm_86") within another's ("sm_80").
+/// Whether code for the GPUs in `strict` ("sm_86") runs on no GPU on which code for `loose`
+/// ("sm_80") does not.
 bool runs_no_wider(const std::vector<facts::GpuCode>& strict,
                    const std::vector<facts::GpuCode>& loose) {
   if (loose.empty()) return true;

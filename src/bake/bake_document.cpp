@@ -33,7 +33,7 @@ void fields(auto& v, CellDocument& c) {
 }
 
 void fields(auto& v, Document& d) {
-  // A missing key is reported after a misspelt one.
+  // Optional here, so that a misspelt key is reported before a missing one.
   v.optional("image", d.image);
   v.optional("version", d.version);
   v.optional("builder", d.builder);
@@ -104,8 +104,8 @@ std::string plain(std::string_view path) {
   return out;
 }
 
-/// A key of the file that TOML assigns to the preceding table, although that has no such key, or
-/// only free words: "axes.exclude".
+/// A key that belongs to the document, but that TOML assigns to the table before it:
+/// "axes.exclude". The table has no such key, or its values are strings.
 std::optional<std::string> misplaced_key(const TomlEntry& entry) {
   if (entry.path.size() > 1) {
     const std::string &table = entry.path[0], &key = entry.path[1];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The document of a bake file; only for bake_file.cpp, which makes cells of it.
+// The document of a bake file; only for bake_file.cpp, which turns it into cells.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace berth::bake {
 
-/// The way an image is made: for all cells, or for one.
+/// How an image is made: for all cells, or for one cell.
 struct Recipe {
   std::string adopt, context, file, target, platform, nfd, nfd_tag;
   std::vector<std::string> command;
@@ -41,14 +41,14 @@ struct Document {
   std::vector<CellDocument> cells;
 };
 
-/// The lines of a document's keys.
+/// The line number of each key of a document.
 class Lines {
  public:
   Lines(std::vector<policy::TomlEntry> entries, std::string document)
       : entries_(std::move(entries)), document_(std::move(document)) {}
 
-  /// "bake.toml:4: exclude[0].cppu", for the key or its nearest ancestor, and there for the element
-  /// that the path or `element` names.
+  /// "bake.toml:4: exclude[0].cppu": the line of the key, or of its nearest ancestor that has one.
+  /// In an array it is the line of the element that the path or `element` names.
   std::string place(std::string_view path, std::optional<uint64_t> element = {}) const;
 
   /// A fault at that place; of kind usage.
@@ -70,7 +70,7 @@ struct ReadDocument {
   Lines lines;
 };
 
-/// `name` is the file's, for errors.
+/// `name` is the name of the file, for errors.
 /// Errors: usage (an unknown or misplaced key; a value of another type), corrupt (invalid TOML).
 Result<ReadDocument> read_document(std::string_view text, std::string_view name);
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kMaxExpanded = 65'536;  // before exclusions
 constexpr size_t kMaxCellName = 64;
-constexpr std::string_view kNotHere = "{out}";  // a word that the engine knows later
+constexpr std::string_view kNotHere = "{out}";  // filled in later, by the engine
 
 bool fits(const AxisValues& cell, const AxisValues& wish) {
   return std::ranges::all_of(wish, [&](const auto& one) {
@@ -40,7 +40,7 @@ bool is_cell_name(std::string_view name) {
 /// The values of the words in braces.
 struct Words {
   std::map<std::string, std::string> values;
-  std::string single;  ///< the name of the [[cell]] that they are of; empty: none
+  std::string single;  ///< the name of their [[cell]]; empty: not of a [[cell]]
 };
 
 /// Makes the cells of a document.
@@ -102,7 +102,7 @@ class Maker {
     return check_wishes("only", document_.only);
   }
 
-  // A typo here would exclude nothing, in silence.
+  // An unknown axis or value is an error: a typo would silently exclude nothing.
   Result<void> check_wishes(std::string_view key, const std::vector<AxisValues>& wishes) {
     for (size_t i = 0; i < wishes.size(); ++i) {
       std::string place = fmt::format("{}[{}]", key, i);
@@ -191,12 +191,12 @@ class Maker {
                Origin::single);
   }
 
-  /// A cell's own settings override; arguments and labels name by name.
+  /// The settings of a cell override the common ones; arguments and labels are overridden by name.
   static Recipe over(Recipe under, const Recipe& own) {
     auto take = [](auto& to, const auto& from) {
       if (!from.empty()) to = from;
     };
-    // The ways exclude each other.
+    // The ways to make an image exclude each other.
     bool another_way = !own.adopt.empty() || !own.command.empty() || !own.file.empty();
     if (another_way) {
       under.adopt = own.adopt;
@@ -230,7 +230,7 @@ class Maker {
     return lines_.fault(place, fault_of_single(place, text, words, std::move(out).error()));
   }
 
-  /// A [[cell]] inherits the common settings, which may use an axis that it lacks.
+  /// The error for a [[cell]] whose inherited common settings use an axis that the cell lacks.
   static Error fault_of_single(const std::string& place, const std::string& text,
                                const Words& words, Error error) {
     for (std::string_view axis : axis_names()) {
@@ -275,7 +275,7 @@ class Maker {
     return {};
   }
 
-  /// Demands of the rules become axes of the cell, unless it sets them itself.
+  /// Demands of the rules become axes of the cell, unless the cell sets the same axes.
   Result<void> add_nfd(const std::string& place, const Recipe& recipe, const Words& words,
                        AxisValues& axes) {
     if (recipe.nfd.empty() && recipe.nfd_tag.empty()) return {};

@@ -15,7 +15,7 @@ namespace {
 
 using facts::GpuCode;
 
-/// "9.0" for "90" and "90a", in the form of a GPU's capability.
+/// The compute capability of a GPU architecture: "9.0" for "90" and "90a".
 std::string capability_of(const std::string& arch) {
   std::string digits = arch;
   while (!digits.empty() && (digits.back() == 'a' || digits.back() == 'f')) digits.pop_back();
@@ -23,7 +23,7 @@ std::string capability_of(const std::string& arch) {
   return digits.substr(0, digits.size() - 1) + "." + digits.back();
 }
 
-/// The GPU that a word of `gpu` promises to run on.
+/// The GPU on which the image runs according to a value of `gpu`.
 node::NodeGpu gpu_of(const GpuCode& code) {
   node::NodeGpu gpu;
   if (code.kind == GpuCode::Kind::gfx) {
@@ -81,12 +81,12 @@ class Comparison {
       std::string text =
           fmt::format("declares {}; {} needs x86-64-v{} (found: {})", said,
                       escape_controls(need.example), need.isa.level, need.isa.source);
-      // In another file it may be a library that is chosen at run time.
+      // Files other than the main program may be libraries that are chosen at run time.
       need.main ? lie("cpu", text) : remark("cpu", text);
     }
   }
 
-  /// A processor with AVX-512's VNNI has at least level 4, from any vendor.
+  /// Every processor with AVX512_VNNI has at least level 4.
   uint32_t level_of_features() const {
     if (declared_.cpu_features.empty()) return 0;
     uint32_t level = UINT32_MAX;

@@ -17,7 +17,8 @@ constexpr size_t kMaxInstructions = 1000;
 
 using Variables = std::map<std::string, std::string>;
 
-/// The directive "# escape=`" of the first lines; usually a backslash.
+/// The escape character: a backslash, unless one of the first lines is a directive such as "#
+/// escape=`".
 char escape_of(std::string_view text) {
   for (std::string_view line : split(text, '\n')) {
     line = trim(line);
@@ -31,11 +32,11 @@ char escape_of(std::string_view text) {
 }
 
 struct Instruction {
-  std::string text;  ///< with its continuations on one line
-  size_t end = 0;    ///< the number of lines up to its last
+  std::string text;  ///< on one line, with its continuation lines
+  size_t end = 0;    ///< the number of lines up to its last line
 };
 
-/// Comments left out.
+/// Splits a file into instructions, without comments.
 std::vector<Instruction> split_instructions(std::string_view text, char escape) {
   std::vector<Instruction> out;
   std::string line;
@@ -139,7 +140,8 @@ class Reader {
   }
 
   bool in_stage() const { return stages_ > 0; }
-  /// The value of an argument: passed, or set before the first FROM; empty: neither.
+  /// The value of an argument: the passed value, else the default set before the first FROM, else
+  /// "".
   std::string given(const std::string& name) const {
     auto found = args_.find(name);
     return found != args_.end() ? found->second : value_of(global_, name);

@@ -20,12 +20,12 @@ using nfd::Asked;
 using nfd::Op;
 
 constexpr int64_t kMost = INT64_MAX;
-constexpr int64_t kMaxMajors = 16;  // of compute capabilities, more than there are
+constexpr int64_t kMaxMajors = 16;  // of compute capability; more than exist
 
-/// A range of whole numbers for a part of a version.
+/// A range of integers for one part of a version.
 struct Span {
   int64_t low = 0, high = kMost;
-  std::string place;  ///< of the last restriction
+  std::string place;  ///< where the range was last restricted
   bool narrowed() const { return low > 0 || high < kMost; }
   bool single() const { return low == high; }
   void narrow(int64_t from, int64_t to) {
@@ -34,7 +34,7 @@ struct Span {
   }
 };
 
-/// The numbers that an expression admits; nothing if they are not a range.
+/// The range of numbers that an expression admits; nothing if these are not a range.
 std::optional<Span> span_of(const Asked& asked) {
   const auto& numbers = asked.numbers;
   switch (asked.op) {
@@ -69,13 +69,13 @@ std::optional<Span> span_of(const Asked& asked) {
   }
 }
 
-/// The demand on a version, per part and as a whole.
+/// The demand on a version, for each part and for the version as a whole.
 struct VersionDemand {
   std::array<Span, 3> parts;       ///< major, minor, revision
   std::vector<std::string> words;  ///< ">=5.10"
 };
 
-/// Nothing: not a range of versions.
+/// Nothing if the expression is not a range of versions.
 std::optional<std::vector<std::string>> words_of_versions(const Asked& asked) {
   auto word = [&](std::string_view sign, size_t i) { return std::string(sign) + asked.values[i]; };
   switch (asked.op) {
@@ -174,7 +174,7 @@ class Converter {
     TRY(take_terms(place, rule.terms));
     if (rule.any.size() == 1) return take_terms(place + ".matchAny[0]", rule.any[0].terms);
     if (rule.any.empty()) return {};
-    // A choice: demands of single alternatives do not count. Faults do.
+    // `any` is a choice: the demands of a single alternative do not count, but faults in it do.
     for (size_t i = 0; i < rule.any.size(); ++i) {
       Converter other(document_);
       TRY(other.take_terms(fmt::format("{}.matchAny[{}]", place, i), rule.any[i].terms));
@@ -228,8 +228,8 @@ class Converter {
 
   // ---- the processor
 
-  // A flag is present or absent. IsTrue and In are for labels, with the value "true", and mean the
-  // same.
+  // A flag is present or absent. IsTrue, and In with "true", are meant for labels, and count as
+  // Exists here.
   void take_flag(const std::string& place, const std::string& name, const Asked& asked) {
     if (asked.op == Op::any) return;
     bool there = asked.op == Op::exists || asked.op == Op::is_true ||
@@ -251,7 +251,7 @@ class Converter {
     return level == 1 ? "x86_64" : fmt::format("x86_64_v{}", level);
   }
 
-  /// The features of every processor of a level, and of any x86-64.
+  /// The features that all processors of a level have, including those of x86-64 itself.
   static std::set<std::string, std::less<>> features_of_level(uint32_t level) {
     std::set<std::string, std::less<>> all{"fpu", "cmov", "cx8",  "fxsr",   "mmx",
                                            "nx",  "sse",  "sse2", "syscall"};
@@ -319,10 +319,11 @@ class Converter {
     leave(place, "kernel.version: " + name, asked);
   }
 
-  /// Words for the parts: parts below a variable one have none.
+  /// Turns the demands on the parts into words. There is no word for a demand on a part after one
+  /// that may vary.
   Result<void> say_version(const std::string& axis, const VersionDemand& demand) {
     std::vector<std::string> words = demand.words;
-    std::string prefix, next;  // "5.10", and the first version behind all with that prefix: "5.11"
+    std::string prefix, next;  // "5.10", and the first version after all "5.10.x": "5.11"
     bool open = false;
     for (size_t i = 0; i < demand.parts.size(); ++i) {
       const Span& part = demand.parts[i];
@@ -388,7 +389,7 @@ class Converter {
     return true;
   }
 
-  // Only the listed ones: the code names of later GPUs are unknown.
+  // Only majors in a list or a closed range: the names of later GPUs are unknown.
   void take_majors(const std::string& place, const std::string& name, const Asked& asked) {
     std::set<int64_t> majors;
     if (asked.op == Op::in) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Converts the rules of Node Feature Discovery's image compatibility artifact to the axes of
 // docs/variants.md. Foreign text; demands without an axis are reported, never dropped. Pure.
-// Source: NFD docs/usage/image-compatibility.md and customization-guide.md; the labels of NVIDIA's
-// GPU feature discovery.
+// Source: NFD docs/usage/image-compatibility.md and customization-guide.md; for the labels,
+// NVIDIA's GPU feature discovery.
 #pragma once
 
 #include <cstdint>
@@ -26,17 +26,17 @@ struct NfdLeft {
 struct NfdRules {
   AxisValues words;           ///< {"cpu", "x86-64-v3"}
   std::vector<NfdLeft> left;  ///< in the document's order
-  size_t index = 0;           ///< of the set in `compatibilities`
+  size_t index = 0;           ///< index of the set in `compatibilities`
   size_t sets = 0;            ///< the number of sets
   std::string tag, description;
   int64_t weight = 0;
 };
 
-/// The set with the highest weight (the first of equals), among those with `tag` if one is given.
-/// `document` names the file in errors: "nfd.yaml: compatibilities[0].rules[1].matchFeatures[0]:
-/// …". Errors: corrupt (invalid YAML, over nfd::kMostBytes), usage (another version, an unknown
-/// member, feature, operator or tag, with the nearest; invalid values for an operator; a demand
-/// that no node can meet).
+/// The set with the highest weight; of equal weights the first. If `tag` is given, only the sets
+/// with this tag count. `document` names the file in errors: "nfd.yaml:
+/// compatibilities[0].rules[1].matchFeatures[0]: …". Errors: corrupt (invalid YAML, over
+/// nfd::kMostBytes), usage (another version; an unknown member, feature, operator or tag,
+/// suggesting the nearest one; invalid values for an operator; a demand that no node can meet).
 Result<NfdRules> read_nfd(std::string_view text, std::string_view document,
                           const std::optional<std::string>& tag);
 

@@ -21,7 +21,7 @@ constexpr size_t kMaxDigits = 9;
 struct Operator {
   std::string_view name;
   Op op;
-  size_t least, most;  ///< number of its values
+  size_t least, most;  ///< number of values
 };
 constexpr Operator kOperators[] = {
     {"", Op::any, 0, 0},
@@ -92,7 +92,7 @@ Result<const Operator*> operator_named(std::string_view name) {
                     fmt::format("no operator {}{}", quote(name), did_you_mean(name, names)));
 }
 
-/// As in NFD's own reader: an unquoted number is its digits.
+/// As in NFD's reader, an unquoted number is the string of its digits.
 Result<std::vector<std::string>> texts_of(const json::Value& value) {
   std::vector<std::string> texts;
   if (value.is_null()) return texts;
@@ -157,8 +157,8 @@ struct Flag {
   std::string_view nfd, kernel;
 };
 
-// Only flags that Linux shows in /proc/cpuinfo. With one that it hides (avx_ifma, cmpccxadd, …),
-// which no profile contains, every node would be refused.
+// Only flags that Linux shows in /proc/cpuinfo. No profile contains a flag that Linux hides
+// (avx_ifma, cmpccxadd, …), so a demand for it would refuse every node.
 // Source: github.com/klauspost/cpuid, and NFD's source/cpu for Arm; arch/x86's cpufeatures.h.
 /// Flags that Linux has under the same name in lower case.
 constexpr std::string_view kSame[] = {
@@ -200,7 +200,7 @@ constexpr Flag kOthers[] = {
     {"FXSROPT", "fxsr_opt"},
     {"LAHF", "lahf_lm"},
     {"LZCNT", "abm"},
-    {"OSXSAVE", "xsave"},  // Linux shows xsave where it has switched it on
+    {"OSXSAVE", "xsave"},  // Linux shows xsave if it has enabled it
     {"SHA", "sha_ni"},
     {"SSE4", "sse4_1"},
     {"SSE42", "sse4_2"},

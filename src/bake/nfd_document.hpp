@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The document of NFD's image compatibility, and its names of CPUID flags; only for nfd.cpp.
+// The document of NFD's image compatibility, and NFD's names of CPUID flags; only for nfd.cpp.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,7 @@ enum class Op {
   is_false
 };
 
-/// The raw expression; check() makes it usable.
+/// An expression as parsed; check() validates it.
 struct Expression {
   std::string op, type;
   json::Value value;
@@ -111,30 +111,30 @@ struct Asked {
   Op op = Op::any;
   bool version = false;             ///< values are versions
   std::vector<std::string> values;  ///< versions: plain dotted numbers
-  std::vector<int64_t> numbers;     ///< for a comparing operator, if they are not versions
+  std::vector<int64_t> numbers;     ///< of a comparing operator, unless its values are versions
   std::string text;                 ///< "Ge 5", "In 5, 6": for people
 };
 
-/// Errors: usage (an unknown operator, with the nearest; too many, too few or invalid values),
-/// without the place.
+/// Errors: usage (an unknown operator, suggesting the nearest one; too many, too few or invalid
+/// values). They do not name the place in the document.
 Result<Asked> check(const Expression& expression);
 
-/// Errors: usage (an unknown feature of NFD, with the nearest).
+/// Errors: usage (a feature that NFD does not have, suggesting the nearest one).
 Result<void> check_feature(std::string_view feature);
 
 /// Errors: corrupt, usage.
 Result<Spec> read_spec(std::string_view text, std::string_view document);
 
-// CPUID flags by their names in such a document.
+// CPUID flags, by the names that NFD gives them.
 
-/// Linux's name of a flag: "AVX512VNNI" → "avx512_vnni". Nothing: no flag of NFD, or one that
-/// /proc/cpuinfo does not show.
+/// Linux's name of a flag: "AVX512VNNI" → "avx512_vnni". Nothing if it is not a flag of NFD, or if
+/// /proc/cpuinfo does not show it.
 std::optional<std::string> feature_of_flag(std::string_view flag);
 
 /// 1 … 4 for "X86_64_V1" … "X86_64_V4"; 0 for others.
 uint32_t level_of_flag(std::string_view flag);
 
-/// All flags known to either function.
+/// All flags that feature_of_flag() or level_of_flag() knows.
 std::vector<std::string_view> flag_names();
 
 }  // namespace berth::bake::nfd

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shows the files of an EROFS image through FUSE, for users that may not mount it by the kernel.
-// sys::mount_fuse() starts it, for each mount, with no rights but to read that one file.
+// Serves the files of an EROFS image through FUSE, for users who may not mount it with the kernel's
+// driver. sys::mount_fuse() starts one such process for each mount; it may only read that one
+// image.
 //   berth-erofs [-f] [-o userxattr] IMAGE /dev/fd/N
 #include <fcntl.h>
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// berth-gpu-probe [--use] LIBRARY: asks NVML for facts that procfs lacks, or for the load of the
-// GPUs, prints them as JSON and ends. berth-gpu-probe --compute-mode GPU MODE LIBRARY: sets the
-// mode. Our only program that loads a vendor's library: its callers set a deadline.
+// berth-gpu-probe [--use] LIBRARY: asks NVML for facts that procfs lacks, or with --use for the
+// load of the GPUs, prints them as JSON and ends. berth-gpu-probe --compute-mode GPU MODE LIBRARY:
+// sets the compute mode. This is the only program that loads a vendor's library, so its callers set
+// a deadline.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -61,7 +62,7 @@ class Nvml {
     return reinterpret_cast<int (*)(Arguments...)>(symbol)(arguments...);
   }
 
-  /// A text that a function fills in; empty when it does not answer.
+  /// A string that an NVML function writes; empty if the function fails.
   std::string text(const char* name, Device device) const {
     char out[kTextSize] = {};
     if (call(name, device, &out[0], kTextSize) != 0) return {};
@@ -131,7 +132,7 @@ std::string address_of(const PciInfo& pci) {
   return kernel_pci_address(std::string(pci.bus_id, strnlen(pci.bus_id, sizeof pci.bus_id)));
 }
 
-// The board of a K80 or M60 has two GPUs; any other one says nothing.
+// The board, if it has two GPUs as a K80 or M60 has; boards of other GPUs are not reported.
 std::string board_of(const Nvml& nvml, Device device) {
   unsigned several = 0, board = 0;
   if (nvml.call("nvmlDeviceGetMultiGpuBoard", device, &several) != 0 || several == 0) return {};
@@ -139,9 +140,9 @@ std::string board_of(const Nvml& nvml, Device device) {
   return std::to_string(board);
 }
 
-// Of the processors that are near, when they are of one node alone.
+// The NUMA node near the GPU, if there is exactly one.
 std::optional<int> numa_node_of(const Nvml& nvml, Device device) {
-  constexpr unsigned kWords = 16, kBits = 64;  // 1024 nodes, the kernel's most
+  constexpr unsigned kWords = 16, kBits = 64;  // 1024 nodes, the kernel's maximum
   unsigned long near[kWords] = {};
   if (nvml.call("nvmlDeviceGetMemoryAffinity", device, kWords, &near[0], 0U) != 0) return {};
   std::optional<int> found;
@@ -153,7 +154,8 @@ std::optional<int> numa_node_of(const Nvml& nvml, Device device) {
   return found;
 }
 
-// Links lead from GPU to GPU; if they lead to a switch, NVML reports the GPUs behind it in pairs.
+// A link leads to another GPU or to a switch. For GPUs at a switch, NVML only reports whether two
+// of them are connected.
 std::vector<std::string> peers_of(const Nvml& nvml, Device device, const std::vector<Device>& all) {
   constexpr unsigned kMaxLinks = 18;  // NVML_NVLINK_MAX_LINKS
   constexpr int kOverNvlink = 2;      // NVML_P2P_CAPS_INDEX_NVLINK
@@ -202,7 +204,7 @@ NvmlGpu read_gpu(const Nvml& nvml, Device device, const std::vector<Device>& all
 }
 
 std::optional<MemoryUse> memory_use_of(const Nvml& nvml, Device device) {
-  // The first version counts the driver's reserve as used.
+  // The first version of this call counts the driver's reserve as used.
   MemoryInfo2 exact{};
   if (nvml.call("nvmlDeviceGetMemoryInfo_v2", device, &exact) == 0) {
     return MemoryUse{exact.used, exact.total};
@@ -212,7 +214,7 @@ std::optional<MemoryUse> memory_use_of(const Nvml& nvml, Device device) {
   return MemoryUse{memory.used, memory.total};
 }
 
-/// The content of a list that may grow between the two calls; nothing if it is unknown.
+/// A list of processes, which may grow between the two calls; nothing if NVML does not report it.
 std::optional<std::vector<ProcessInfo>> process_list(const Nvml& nvml, const std::string& name,
                                                      Device device) {
   constexpr int kTooSmall = 7;  // NVML_ERROR_INSUFFICIENT_SIZE
@@ -223,7 +225,7 @@ std::optional<std::vector<ProcessInfo>> process_list(const Nvml& nvml, const std
   if (code == 0) return std::vector<ProcessInfo>();
   if (code != kTooSmall) return std::nullopt;
   const unsigned room = std::min(count, kMost) + kSpare;
-  std::vector<ProcessInfo> list(size_t{room} * 2);  // half of it is for entries larger than ours
+  std::vector<ProcessInfo> list(size_t{room} * 2);  // twice: the driver's entries may be larger
   count = room;
   if (ask(list.data()) != 0) return std::nullopt;
   list.resize(std::min(count, room));
@@ -252,14 +254,14 @@ void add_once(const ProcessUse& one, std::vector<ProcessUse>& many) {
   if (!known) many.push_back(one);
 }
 
-/// With the second version of the calls: the third one's structure has had different sizes. Nothing
-/// if the computing processes are unknown.
+/// Uses the second version of the calls, because the structure of the third version has had
+/// different sizes. Nothing if the computing processes are unknown.
 Processes processes_of(const Nvml& nvml, Device device) {
   Processes found;
   for (const char* kind : {"Compute", "MPSCompute", "Graphics"}) {
     std::string name = std::string("nvmlDeviceGet") + kind + "RunningProcesses_v2";
     auto list = process_list(nvml, name, device);
-    if (!list && !found) return std::nullopt;  // the first one; not all drivers have the others
+    if (!list && !found) return std::nullopt;  // Compute; not all drivers have the others
     if (!list) continue;
     if (!found) found.emplace();
     for (const ProcessInfo& info : *list) {
@@ -271,7 +273,8 @@ Processes processes_of(const Nvml& nvml, Device device) {
   return found;
 }
 
-/// Adds the processes of a slice, which a GPU's own list may hide from users other than root.
+/// Adds the processes of a slice; the list of the whole GPU may hide them from users other than
+/// root.
 void add_processes(const Nvml& nvml, Device slice, const SliceUse& use, Processes& found) {
   Processes more = processes_of(nvml, slice);
   if (!more) return;
@@ -381,7 +384,7 @@ Result<void> change_mode(const Nvml& nvml, std::string_view gpus, std::string_vi
   return {};
 }
 
-// The stream for our answer; later output goes to standard error.
+// Returns a stream for our answer, and directs later output on standard output to standard error.
 std::FILE* keep_standard_output() {
   std::FILE* kept = fdopen(dup(STDOUT_FILENO), "w");
   if (kept == nullptr) return stdout;

@@ -3,8 +3,9 @@
 //
 //   berth-hold          with the descriptor of slurm/hold.hpp
 //
-// Answers requests on the step's socket with handles of its namespaces, and ends when no process
-// can ask any more. Signals do not end it: a step's tasks receive them, and decide what to do.
+// Answers requests on the socket of the step with handles of the container's namespaces, and ends
+// when no process can send a request any more. Signals do not end it: the tasks of the step receive
+// the same signals, and decide what to do.
 //
 // Runs as: the container's user, in the container, with its seccomp filter. It has no libc and no
 // heap, so it runs in images of any libc.
@@ -42,7 +43,7 @@ struct Message {
   unsigned flags = 0;
 };
 
-/// struct cmsghdr of the kernel, and room for all that is ever sent.
+/// struct cmsghdr of the kernel, with room for all descriptors of a message.
 struct alignas(8) Control {
   unsigned long length;
   int level;
@@ -55,7 +56,8 @@ void close(long fd) {
   if (fd >= 0) call(__NR_close, fd);
 }
 
-/// A descriptor from a request; -1: none; -2: there will be no more requests.
+/// The descriptor in the next request. -1: the request has none; -2: there will be no more
+/// requests.
 long next_asker() {
   char byte = 0;
   Vector vector{&byte, 1};

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// berth-holder: stays beside berth-monitor and holds descriptors that must outlive it.
+// berth-holder: runs as long as berth-monitor and holds descriptors that must outlive
+// berth-monitor.
 //
 //   berth-holder REPORT CLIENT CALLER QUEUE MONITOR ARGV0 [ARG…]
 //
-// It is the parent of MONITOR and keeps all of its descriptors open: the lock of the container and
-// two ends of a socket pair, in one of which the monitor leaves the streams of the container (an
-// unreceived message holds its descriptors). When the monitor is killed, it restarts it with
-// "--adopt" added. The container's first process becomes its child then, and it reports through
-// QUEUE to the next monitor how that ended: {pid, status of wait4(2)} as int32. REPORT, CLIENT and
-// CALLER (-1: none) are only for the monitor and are closed here.
+// It is the parent of MONITOR and keeps open the descriptors that it was started with: the lock of
+// the container, and both ends of a socket pair. Through one of these the monitor parks the streams
+// of the container (an unreceived message holds its descriptors). If the monitor is killed,
+// berth-holder starts it again with "--adopt" added. The container's first process then becomes a
+// child of berth-holder, which reports its end to the next monitor through QUEUE: {pid, status of
+// wait4(2)} as int32. REPORT, CLIENT and CALLER (-1: none) are only for the monitor and are closed
+// here.
 //
 // Runs as: the caller of berth. It has no libc and no heap, so that it adds only a stack and two
-// pages of code to every detached container; it reads nothing but its own arguments.
+// pages of code to every detached container; it reads nothing but its arguments.
 #include "holder/system.hpp"
 
 namespace berth::holder {
@@ -20,7 +22,7 @@ namespace {
 constexpr long kDoNotWait = 0x40;   // MSG_DONTWAIT
 constexpr long kNoSignal = 0x4000;  // MSG_NOSIGNAL
 constexpr int kMaxArguments = 64;
-/// A monitor that dies repeatedly has a fault of its own.
+/// A monitor that dies this often has a bug.
 constexpr int kMaxDeaths = 1000;
 
 struct Ended {
@@ -67,7 +69,7 @@ extern "C" [[noreturn]] void berth_holder_main(long* stack) {
   words[count] = nullptr;
 
   call(__NR_prctl, kSetChildSubreaper, 1);
-  // Signals are for the monitor: none that can be blocked ends this process.
+  // Signals are for the monitor: no signal that can be blocked ends this process.
   unsigned long mask = set_signal_mask(~0UL);
   int monitor = start(program, words, envp, mask);
   for (int i = 1; i <= 3; ++i) {
@@ -87,7 +89,7 @@ extern "C" [[noreturn]] void berth_holder_main(long* stack) {
       call(__NR_sendto, static_cast<long>(queue), reinterpret_cast<long>(&ended), sizeof ended,
            kDoNotWait | kNoSignal);
     } else if ((status & 0x7f) == 0) {
-      end(status >> 8);  // it ended by itself: the container has ended
+      end(status >> 8);  // the monitor was not killed: the container has ended
     } else {
       monitor = ++deaths < kMaxDeaths ? start(program, words, envp, mask) : -1;
     }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// berth-hub: executed by `berth hub`. Its argument is the number of an open file that holds a
-// hub::Order as JSON; or, for the nodes of a job, --for-job and the numbers of a listening socket,
-// of a file with their key, and of one from which it reads an image::JobOrder. It prints only
-// lines: addresses and requests on standard output, warnings and errors on standard error.
+// berth-hub: executed by `berth hub`. Its argument is the number of a descriptor for a file that
+// holds a hub::Order as JSON. For the nodes of a job the arguments are --for-job and the numbers of
+// three descriptors: a listening socket, a file with the key of the nodes, and a file from which it
+// reads an image::JobOrder. It prints only lines: addresses and requests on standard output,
+// warnings and errors on standard error.
 #include <malloc.h>
 #include <unistd.h>
 
@@ -88,8 +89,8 @@ Result<ServerOptions> server_options(const Config& config) {
   return options;
 }
 
-/// The active hub, which another one replaces when the configuration is read again. Running answers
-/// of the old one are finished.
+/// Holds the active hub. When the configuration is read again, a new hub replaces it; the old hub
+/// finishes its running answers.
 class Counter {
  public:
   Counter(Order order, const transfer::Cancel& cancel, Log& log)
@@ -154,8 +155,9 @@ class Counter {
   std::shared_ptr<Hub> hub_;
 };
 
-/// For the nodes of one job, which have its key. The order names its nodes and image; earlier
-/// requests wait. SIGHUP asks it to end when there are no requests any more.
+/// Serves the nodes of one job, which have the key. Requests wait until the order, which names
+/// nodes and image, has been read. SIGHUP asks the server to end when there are no requests any
+/// more.
 class JobServer {
  public:
   Result<void> serve(sys::Fd listener, std::string key, sys::Fd order) {
@@ -186,10 +188,10 @@ class JobServer {
       return later;
     }
     lock.unlock();
-    return front_->answer(asked);  // it stays to the end
+    return front_->answer(asked);  // front_ is set once and stays
   }
 
-  /// Ends this program if its order is invalid, and when there are no requests any more.
+  /// Ends this program if the order is invalid, or when there are no requests any more.
   void work(const std::stop_token& stop) {
     auto opened = open(stop);
     if (!opened.ok()) {
@@ -219,7 +221,7 @@ class JobServer {
   }
 
   static constexpr std::chrono::milliseconds kLook{200};
-  /// The longest pause between two requests of a node that needs more.
+  /// The longest pause between two requests of a node that has not finished.
   static constexpr std::chrono::milliseconds kPause{2000};
   sys::Fd order_;
   transfer::Cancel cancel_;
@@ -229,7 +231,7 @@ class JobServer {
   std::atomic<bool> leaving_ = false;
   std::mutex mutex_;
   std::condition_variable told_;
-  std::unique_ptr<JobFront> front_;  // is set once
+  std::unique_ptr<JobFront> front_;  // set once
 };
 
 Result<void> serve_job(const std::vector<std::string>& numbers) {
@@ -257,7 +259,7 @@ Result<void> run(const std::vector<std::string>& words) {
   TRY(counter.open());
   if (check_alone) {
     TRY(Server::check(options));
-    // A running hub with this configuration occupies its addresses.
+    // Does not listen: a running hub with this configuration uses the addresses.
     say(STDOUT_FILENO, "berth-hub: the configuration can be served\n");
     return {};
   }
@@ -271,7 +273,7 @@ Result<void> run(const std::vector<std::string>& words) {
   }
   const bool has_terminal = sys::is_terminal(STDERR_FILENO);
   return server->run(cancel, [&] {
-    // If the terminal is gone the same signal means that the user has left.
+    // If the terminal is gone, SIGHUP means that the user has closed it.
     if (has_terminal && !sys::is_terminal(STDERR_FILENO)) {
       std::raise(SIGTERM);
       return;
@@ -286,7 +288,7 @@ Result<void> run(const std::vector<std::string>& words) {
 int main(int argc, char** argv) {
   if (!berth::sys::has_standard_streams("berth-hub")) return EXIT_FAILURE;
   using namespace berth;
-  // Dozens of threads that seldom allocate: an arena for each would be most of the memory.
+  // Dozens of threads seldom allocate. An arena for each of them would take most of the memory.
   mallopt(M_ARENA_MAX, 2);
   sys::IgnoredSignal broken_pipe(SIGPIPE);
   try {

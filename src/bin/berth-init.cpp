@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// berth-init: the first process of a container of --init.
+// berth-init: the first process of a container started with --init.
 //
 //   berth-init -- PROGRAM [ARG…]
 //
-// Starts PROGRAM, forwards every signal that can be forwarded, reaps orphans, and ends as PROGRAM
-// ended: with its status, or 128 and the number of the signal. If PROGRAM cannot be started it ends
-// with 127 (not found) or 126.
+// Starts PROGRAM, forwards every signal that can be forwarded, reaps orphans, and ends with the
+// status of PROGRAM, or 128 plus the number of the signal that killed PROGRAM. If PROGRAM cannot be
+// started, the status is 127 (not found) or 126.
 //
 // Runs as: the container's user, in the container. It has no libc and no heap: it adds only a stack
 // and a page of code to a container, and runs in images of any libc.
@@ -21,7 +21,8 @@ constexpr long kNotDirectory = -20;      // ENOTDIR
 constexpr long kInterrupted = -4;        // EINTR
 constexpr int kMaxPath = 4096;
 
-/// Faults of this process itself, and a terminal's stop signals, which belong to the program.
+/// The signals that are not forwarded: faults of this process, and SIGTTIN and SIGTTOU, which a
+/// terminal sends.
 constexpr unsigned long bit(int signal) {
   return 1UL << (signal - 1);
 }
@@ -54,7 +55,8 @@ long execute(const char* path, char** argv, char** envp) {
   return call(__NR_execve, path, reinterpret_cast<long>(argv), reinterpret_cast<long>(envp));
 }
 
-/// As execvp(3): searches PATH for a name without a slash. Returns why nothing was executed.
+/// Like execvp(3), searches PATH for a name without a slash. Returns only on failure, with the
+/// reason.
 long search(char** argv, char** envp) {
   if (has_slash(argv[0])) return execute(argv[0], argv, envp);
   const char* path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -81,7 +83,7 @@ long search(char** argv, char** envp) {
   return why;
 }
 
-/// A terminal's keys signal the program and its children, not this process.
+/// Makes keys of the terminal signal the program and its children, not this process.
 void take_terminal() {
   call(__NR_setpgid, 0L, 0L);
   int group = static_cast<int>(call(__NR_getpid));
@@ -124,9 +126,10 @@ extern "C" [[noreturn]] void berth_init_main(long* stack) {
   char** envp = argv + argc + 1;
   int first = argc > 1 && starts_with(argv[1], "--") && argv[1][2] == '\0' ? 2 : 1;
   if (first >= argc) end(125);
-  // In a shared pid namespace it is not the first process: orphans still become its children.
+  // In a shared pid namespace this is not the first process. As a subreaper it still gets the
+  // orphans.
   call(__NR_prctl, kSetChildSubreaper, 1);
-  // Blocked signals are queued for us, even those that an init may ignore.
+  // Blocked signals stay pending for us, even those that the kernel does not deliver to an init.
   const unsigned long passed = ~kNotPassed;
   unsigned long mask = set_signal_mask(passed);
   int child = start(argv + first, envp, mask);

@@ -95,7 +95,8 @@ bool parse(int argc, char** argv, berth::monitor::Options& options) {
     if (text.second->empty()) return false;
   }
   if (options.adopt) {
-    // Descriptors for the first monitor, which closed them: the numbers may be other files now.
+    // These descriptors were for the first monitor and are closed: the numbers may be other files
+    // now.
     options.report.release();
     options.client.release();
     options.caller.release();

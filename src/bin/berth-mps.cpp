@@ -2,11 +2,11 @@
 // berth-mps: stays with NVIDIA's MPS control daemon as long as containers compute through it.
 //
 //   berth-mps keep STATE SHARE LOCK SHARES REPORT  started by berth
-//   berth-mps guard DIRECTORY PROGRAM [WORD…]      started by that, to end all servers with it
-//   berth-mps enter DIRECTORY PROGRAM [WORD…]      becomes the daemon, or a program that talks to
-//                                                  it, and sees the directories of the share
+//   berth-mps guard DIRECTORY PROGRAM [WORD…]      started by keep, to end all servers with it
+//   berth-mps enter DIRECTORY PROGRAM [WORD…]      executes the daemon, or a program that talks to
+//                                                  it, with the share's directories mounted
 //
-// Runs as: the caller of berth. It executes the driver's programs, never an image's.
+// Runs as: the caller of berth. It executes programs of the driver, never of an image.
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -32,7 +32,7 @@ sys::Fd descriptor(const char* text) {
 
 int keep(char** argv) {
   gpu::Handed handed{descriptor(argv[4]), descriptor(argv[5]), descriptor(argv[6])};
-  // The daemon must not hold the lock that shows that we live.
+  // The daemon must not hold the lock, which shows that this process lives.
   bool ours = handed.lock && handed.shares && handed.report && sys::close_on_exec_from(3).ok();
   auto self = sys::read_link(sys::cwd(), "/proc/self/exe");
   if (!ours || !self.ok()) return 125;

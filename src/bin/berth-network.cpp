@@ -6,8 +6,8 @@
 //   berth-network attach DIRECTORY REQUEST           createRuntime; a network::Request as JSON
 //   berth-network detach DIRECTORY                   poststop
 //   berth-network connect DIRECTORY ID ATTACHMENT    called by berth, for a running container
-//   berth-network disconnect DIRECTORY ID NETWORK    likewise; "": the unnamed bridge
-//   berth-network keep DIRECTORY ID                  waits for the end of a user's container
+//   berth-network disconnect DIRECTORY ID NETWORK    called by berth; "": the unnamed bridge
+//   berth-network keep DIRECTORY ID                  waits until the container of a user has ended
 //   berth-network provide DIRECTORY REQUEST          called by berth: makes a holder
 //   berth-network hold DIRECTORY REQUEST             is that holder
 #include <unistd.h>
@@ -34,7 +34,7 @@ constexpr size_t kMaxState = size_t{1} << 20;
 Result<HookState> read_state() {
   sys::Fd in(STDIN_FILENO);
   auto text = sys::read_all(in, "standard input", kMaxState);
-  in.release();  // stays open: a file with its number would become a helper's standard input
+  in.release();  // stays open: a file that got its number would be the standard input of a helper
   std::string state = TRY(std::move(text));
   return parse_state(state);
 }

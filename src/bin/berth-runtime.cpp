@@ -25,9 +25,9 @@ namespace {
 
 constexpr int kFailed = 1;
 
-/// Writes to standard error and to the file of --log. While --report-fd is open, warnings go there
-/// and berth prints them. Later ones are printed with the prefix "berth: ": the user typed a berth
-/// command.
+/// Writes to standard error and to the file of --log. While --report-fd is open, warnings go to
+/// that descriptor and berth prints them. Later warnings have the prefix "berth: ", because the
+/// user typed a berth command.
 class RuntimeLog final : public Log {
  public:
   explicit RuntimeLog(const sys::Fd& report) : report_(report) {}
@@ -43,7 +43,7 @@ class RuntimeLog final : public Log {
     std::string said = of_berth_ ? oci::name_flags(text) : text;
     if (!report_) return write("warning", "warning: " + said, said);
     write_file("warning", said);
-    sys::IgnoredSignal reader_gone(SIGPIPE);  // a warning ends no start
+    sys::IgnoredSignal reader_gone(SIGPIPE);  // a warning must not end the start
     ignore(sys::write_all(report_, cli::oci::report_warning(said), "--report-fd"));
   }
   void debug(const std::string& text) override {
@@ -89,7 +89,7 @@ Result<sys::Fd> take_report(const std::string& text) {
     return make_error(Kind::usage, "--report-fd: expected the number of an open descriptor");
   }
   sys::Fd given(static_cast<int>(*number));
-  auto taken = sys::duplicate(given);  // close on exec, which the inherited number is not
+  auto taken = sys::duplicate(given);  // close-on-exec, which the inherited descriptor is not
   if (taken.ok()) return taken;
   given.release();
   return taken;
@@ -129,8 +129,8 @@ bool makes_process(const cli::Parsed& parsed) {
   return verb.ok() && (*verb)->makes_process;
 }
 
-/// Executes this program again through a protected handle, so that no container can write to its
-/// file. Before anything is opened that the exec would close.
+/// Executes this program again through a protected handle, so that no container can write to the
+/// program's file. Called before anything is opened that the exec would close.
 Result<void> protect_program(const std::vector<std::string>& words) {
   constexpr const char* kOnce = "BERTH_RUNTIME_PROTECTED";
   bool again = std::getenv(kOnce) != nullptr;
@@ -164,7 +164,7 @@ Result<int> runtime_main(const char* program, const std::vector<std::string>& wo
     return 0;
   }
   if (globals.root.empty()) {
-    // Rootless podman calls from a user namespace in which we are root.
+    // Rootless podman calls us as root of a user namespace, so the uid outside of it counts.
     globals.root =
         cli::oci::default_root(gpu::calling_user().value_or(0), std::getenv("XDG_RUNTIME_DIR"));
   }
@@ -173,7 +173,7 @@ Result<int> runtime_main(const char* program, const std::vector<std::string>& wo
 
 void report_failure(const Error& error, RuntimeLog& log, runtime::Report& report) {
   if (report.fd) {
-    // The caller that asked for it prints it; one that has gone does not need it.
+    // The caller prints the report. If the caller has ended, a failed write does not matter.
     ignore(sys::write_all(report.fd, cli::oci::report_text(error, report.stage), "--report-fd"));
   } else {
     log.error(error);
@@ -185,7 +185,7 @@ void report_failure(const Error& error, RuntimeLog& log, runtime::Report& report
 
 int main(int argc, char** argv) {
   if (!berth::sys::has_standard_streams("berth-runtime")) return berth::kFailed;
-  // It may have been executed as /proc/self/fd/N, a name that users do not search for.
+  // This program may have been executed as /proc/self/fd/N; users search for its name.
   berth::sys::set_process_name("berth-runtime");
   berth::runtime::Report report;
   berth::RuntimeLog log(report.fd);

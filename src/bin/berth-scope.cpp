@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // berth-scope: asks systemd for the scope of one container. berth-runtime is static and there is no
-// static libsystemd, so it executes this program, and only if it is configured to use systemd. It
-// reads one scope::Request, decides nothing, and prints one scope::Answer.
+// static libsystemd, so it executes this program if it is configured to use systemd. It reads one
+// scope::Request, decides nothing, and prints one scope::Answer.
 #include <fmt/format.h>
 #include <systemd/sd-bus.h>
 #include <unistd.h>
@@ -43,7 +43,7 @@ Result<void> check(int code, const std::string& what) {
   return {};
 }
 
-/// systemd's answer to a refused call.
+/// The error that systemd returns for a call.
 struct BusError {
   sd_bus_error value = SD_BUS_ERROR_NULL;
   BusError() = default;
@@ -97,7 +97,7 @@ Result<void> append_value(sd_bus_message* call, const Property& property) {
   return added(sd_bus_message_close_container(call));
 }
 
-/// An array of (name, value).
+/// Appends the properties as an array of (name, value).
 Result<void> append_properties(const Message& message, const Request& request) {
   constexpr const char* kText = "add the properties";
   sd_bus_message* call = message.get();
@@ -117,7 +117,7 @@ Result<void> append_properties(const Message& message, const Request& request) {
 
 // ---- jobs ---------------------------------------------------------------------------------------
 
-/// The jobs that have ended so far; ours may end before the reply with its name.
+/// The jobs that have ended so far. Our job may end before the reply that names it.
 using EndedJobs = std::vector<std::pair<std::string, std::string>>;
 
 int note_job(sd_bus_message* signal, void* ended, sd_bus_error*) {
@@ -216,7 +216,7 @@ Result<Answer> attach(const Bus& bus, const Request& request) {
   std::string what = "move process " + std::to_string(request.pid) + " into " + quote(request.unit);
   Message message = TRY(new_call(bus, "AttachProcessesToUnit"));
   auto pid = static_cast<uint32_t>(request.pid);
-  constexpr const char* kItself = "";  // no control group below the unit's
+  constexpr const char* kItself = "";  // the control group of the unit itself
   TRY(check(sd_bus_message_append(message.get(), "ssau", request.unit.c_str(), kItself, 1, pid),
             what));
   BusError error;
@@ -224,7 +224,7 @@ Result<Answer> attach(const Bus& bus, const Request& request) {
   return Answer{};
 }
 
-/// A missing unit is fine.
+/// Stops the unit. A missing unit is not an error.
 Result<Answer> stop(const Bus& bus, const Request& request) {
   std::string what = "stop unit " + quote(request.unit);
   EndedJobs ended;
@@ -251,7 +251,7 @@ Result<std::string> read_input() {
   return text;
 }
 
-/// Through the manager's own socket: without a message bus, which a user need not have.
+/// Connects to the manager's private socket, because a user may not have a message bus.
 Result<Bus> connect_to_manager(const std::string& directory) {
   std::string place = directory + "/systemd/private";
   std::string what = "connect to the user's systemd at " + quote(place);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// berth's child that talks to registries and unpacks: one request as JSON on stdin, events as JSON
-// lines on stdout (image/transfer_protocol.hpp).
+// The child of berth that talks to registries and unpacks images. It reads one request as JSON on
+// stdin, and writes events as JSON lines on stdout (image/transfer_protocol.hpp).
 #include <unistd.h>
 
 #include <csignal>
@@ -20,13 +20,13 @@ namespace berth {
 namespace {
 
 constexpr size_t kMaxRequestBytes = size_t{1} << 20;
-constexpr std::chrono::seconds kGrace{3};  // for the threads to see that they are to stop
+constexpr std::chrono::seconds kGrace{3};  // the time that threads have to stop
 
-/// stdout, one event at a time. Without a reader the transfer has no reason to go on.
+/// Writes events to stdout. If there is no reader any more, the transfer is cancelled.
 class Output {
  public:
   explicit Output(transfer::Cancel& cancel) : cancel_(cancel) {}
-  ~Output() { fd_.release(); }  // not ours to close
+  ~Output() { fd_.release(); }  // stdout stays open
 
   void write(const image::TransferEvent& event) {
     std::lock_guard lock(mutex_);
@@ -40,8 +40,9 @@ class Output {
   sys::Fd fd_{STDOUT_FILENO};
 };
 
-/// Turns SIGINT and SIGTERM into a request to stop, and ends the program if that has no effect: a
-/// thread may wait for another process's layer. The next writer sweeps the staged files.
+/// Turns SIGINT and SIGTERM into a request to stop, and ends the program if that has no effect,
+/// because a thread may wait for a layer of another process. The next writer removes the staged
+/// files.
 void watch_signals(const std::stop_token& stop, const sys::Fd& signals, transfer::Cancel& cancel,
                    Output& output) {
   std::optional<std::chrono::steady_clock::time_point> end;
@@ -62,7 +63,7 @@ void watch_signals(const std::stop_token& stop, const sys::Fd& signals, transfer
 }
 
 Result<image::TransferResult> run(transfer::Cancel& cancel, Output& output) {
-  // SIGPIPE too: a registry that hangs up must be an error of one connection.
+  // SIGPIPE too: a registry that hangs up must only be an error of one connection.
   sys::Fd signals = TRY(sys::receive_signals({SIGINT, SIGTERM, SIGPIPE}));
   auto watcher = sys::start_thread(
       [&](const std::stop_token& stop) { watch_signals(stop, signals, cancel, output); });

@@ -22,8 +22,8 @@
 namespace berth {
 namespace {
 
-constexpr int kUsageStatus = 125;  // docker's, for flags
-constexpr int kArityStatus = 1;    // and for too many or too few arguments, also of `run`
+constexpr int kUsageStatus = 125;  // as docker, for invalid flags
+constexpr int kArityStatus = 1;    // as docker, for a wrong number of arguments, even of `run`
 
 /// The terminal of this process.
 class ProcessTerminal final : public cli::Terminal {
@@ -39,7 +39,7 @@ class ProcessTerminal final : public cli::Terminal {
   }
   void write_as_is(cli::Stream stream, std::string_view bytes) override {
     auto done = sys::write_stream(fd(stream), bytes);
-    // A failure of stderr cannot be reported anywhere.
+    // A failed write to stderr cannot be reported anywhere.
     if (!done.ok() && stream == cli::Stream::out && written_.ok()) written_ = done.error();
   }
   Result<void> written() const override { return written_; }
@@ -63,18 +63,18 @@ class ProcessTerminal final : public cli::Terminal {
   Result<void> written_;
 };
 
-/// The preparation of a call, before its verb runs.
+/// What is known about a call before its verb runs.
 struct Prepared {
-  std::string container;  ///< the running one that the verb works beside, or ""
+  std::string container;  ///< a running container whose user namespace is joined, or ""
   std::string replaced;   ///< the container to be replaced, or ""
   engine::NetworkUse networks;
 };
 
 /// Enters the user namespace that the verb needs, and returns the identity of this process in it.
-/// `context` was made with the identity before.
+/// `context` was made with the earlier identity.
 Result<engine::Identity> enter_identity(const cli::Verb& verb, const engine::Context& context,
                                         const Prepared& call) {
-  // If several containers are started, one may be running already, without a network.
+  // If several containers are to be started, one of them may already run without a network.
   if (!call.networks.containers.empty()) {
     if (auto among = TRY(engine::join_network_users(context, call.networks))) return *among;
   }
@@ -91,7 +91,7 @@ Result<engine::Identity> enter_identity(const cli::Verb& verb, const engine::Con
 Result<engine::Context> make_context(const cli::GlobalOptions& globals, const cli::Verb& verb,
                                      const Prepared& call, engine::Environment environment,
                                      Log& log) {
-  // The user's own id: inside the namespace that enter_identity() may enter it would be 0.
+  // The id of the user. In the namespace that enter_identity() may enter it would be 0.
   std::optional<unsigned> user = engine::calling_user();
   engine::Caller caller = engine::who_calls();
   std::string libexec = TRY(sys::program_directory());
@@ -107,16 +107,15 @@ Result<engine::Context> make_context(const cli::GlobalOptions& globals, const cl
   if (user && paths.ok() && verb.needs == engine::Needs::user_namespace) {
     engine::end_orphans({*paths, engine::Identity::single, environment, log});
   }
-  // From a user namespace of our own its processes could not be ended
-  // (engine/container/life.hpp).
+  // Done before a user namespace is entered, from which the processes of the container could not be
+  // signalled (engine/container/life.hpp).
   if (!call.replaced.empty() && paths.ok()) {
     auto identity = user ? engine::Identity::single : engine::Identity::root;
     TRY(engine::end_replaced({*paths, identity, environment, log}, call.replaced));
   }
   std::vector<std::string> services;
   if (user && paths.ok()) services = gpu::services_of_root(paths->driver_root);
-  // Before a user namespace is entered, in which root and other users would be the same overflow
-  // uid.
+  // Also before a user namespace is entered: in it root and other users have the same overflow uid.
   if (verb.store != cli::Store::none) {
     paths->additional_stores = engine::usable_stores(*paths, log);
   }
@@ -187,7 +186,8 @@ Result<int> call_verb(const cli::GlobalOptions& globals, const cli::Call& call,
     return verb.error_status;
   }
   if (verb.store == cli::Store::swept) engine::sweep(*context);
-  // Empty if it was removed: only a relative -v needs it, and reports that.
+  // Empty if the directory was removed: only a relative -v needs it, and reports that it is
+  // missing.
   auto directory = sys::working_directory();
   cli::Session session{*context, terminal, report, directory.ok() ? *directory : "", program};
   auto status = command.run(session, std::move(parsed.arguments));
@@ -198,7 +198,7 @@ Result<int> call_verb(const cli::GlobalOptions& globals, const cli::Call& call,
   return status;
 }
 
-/// Errors: only usage; those of the verb are printed in call_verb(), which knows its status.
+/// Errors: only usage. Errors of the verb are printed in call_verb(), which knows the exit status.
 Result<int> berth_main(const std::string& program, std::vector<std::string> words,
                        ProcessTerminal& terminal, cli::Report& report) {
   cli::GlobalOptions globals;

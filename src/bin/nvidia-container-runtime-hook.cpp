@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // dockerd refuses `docker run --gpus` unless it finds a program of this name in its PATH, and
 // writes it as a hook into the configuration of the container. berth-runtime treats that hook as a
-// request for GPUs and does not start it. Another runtime starts it, and it does nothing.
+// request for GPUs and does not start it. Other runtimes start the hook; it does nothing.
 #include <cstdio>
 #include <string_view>
 

@@ -12,7 +12,7 @@ namespace {
 
 using policy::TomlEntry;
 
-/// A table in the place of a key; its entries are parsed one by one.
+/// For a key that is a table: its entries are parsed one by one.
 struct Table {};
 void fields(auto&, Table&) {}
 

@@ -125,7 +125,7 @@ Result<std::string_view> value_of(std::string_view inside, const LookUp& look_up
   std::string_view name = inside.substr(0, mark);
   bool has_default = mark != std::string_view::npos;
   std::string_view otherwise = has_default ? inside.substr(mark + 2) : "";
-  // A default is literal: `inside` of one with a nested "${NAME}" ends at the inner '}'.
+  // A default is literal: with a nested "${NAME}", `inside` would end at the inner '}'.
   if (!is_name(name) || otherwise.find("${") != std::string_view::npos) {
     return not_readable("${" + std::string(inside) + "}");
   }
@@ -157,7 +157,7 @@ Result<std::string> expand(std::string_view text, const LookUp& look_up) {
       out += TRY(value_of(text.substr(1, end - 1), look_up));
       text.remove_prefix(end + 1);
     } else if (!text.empty() && starts_name(text[0])) {
-      // The reference does not have "$NAME", Sarus Suite reads it.
+      // The reference does not allow "$NAME", although Sarus Suite accepts it.
       return not_readable(whole);
     } else {
       out += '$';

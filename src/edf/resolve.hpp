@@ -22,7 +22,7 @@ using LookUp = std::function<std::optional<std::string_view>(std::string_view na
 Result<std::string> expand(std::string_view text, const LookUp& look_up);
 
 struct File {
-  std::string path;  ///< equal for the same file, otherwise a loop is only noticed by its depth
+  std::string path;  ///< the same for equal files, or a loop is only noticed by its depth
   std::string text;
 };
 
@@ -32,12 +32,12 @@ using Load = std::function<Result<File>(const std::string& name)>;
 inline constexpr size_t kMostLevels = 10;  ///< of bases below the first file
 inline constexpr size_t kMostFiles = 100;
 
-/// Combines `file` with its bases, in order: a later value replaces an earlier one, [env] and
-/// [annotations] by name; mounts and devices are appended. All texts are expanded by `look_up`
-/// except those of [env], for which the image's variables count as well; only their syntax is
-/// checked. `bases` is empty.
-/// Errors: those of parse(), and of expand() and `load` behind "pytorch.toml:3: "; usage (a loop in
-/// base_environment, named file by file, or more than the constants above).
+/// Combines `file` with its bases, in order. A later value replaces an earlier one, in [env] and
+/// [annotations] the value of the same name; mounts and devices are appended. Expands all strings
+/// with `look_up` except those in [env], because there the variables of the image count as well;
+/// checks only the syntax of these. In the result `bases` is empty.
+/// Errors: those of parse(); those of expand() and `load`, after "pytorch.toml:3: "; usage (a loop
+/// in base_environment, with the files in it; more than the constants above allow).
 Result<Definition> resolve(const File& file, const Load& load, const LookUp& look_up);
 
 }  // namespace berth::edf

@@ -22,7 +22,8 @@ bool is_text(std::string_view text) {
   });
 }
 
-/// "cpu#zen2,gpu#sm_90" → "cpu=zen2 gpu=sm_90"; a part without '#' is unchanged, and refused later.
+/// "cpu#zen2,gpu#sm_90" → "cpu=zen2 gpu=sm_90"; a part without '#' is left unchanged, and refused
+/// later.
 std::string words_of(std::string_view axes) {
   std::string words;
   for (std::string_view axis : split(axes, ',')) {
@@ -91,11 +92,11 @@ Result<Node> Nodes::of_login(const Caller& caller) const {
   if (entry != logins_.end()) return entry->second;
   if (!caller.name.profile.empty()) return named(caller.name.profile, "login");
   if (!caller.name.axes.empty()) {
-    // The node is described by such a name alone; other facts of the hub do not count.
+    // Only this name describes the node; other facts that the hub knows do not count.
     node::Profile unknown;
     unknown.architecture = oci::host_platform().architecture;
     node::Profile made = TRY_CTX(node::with(std::move(unknown), caller.name.axes), "login");
-    made.name = "/" + caller.name.axes;  // which no file of a fleet is called
+    made.name = "/" + caller.name.axes;  // no file of a fleet can have this name
     return std::make_shared<const node::Profile>(std::move(made));
   }
   auto own = profiles_.find(caller.name.account);

@@ -38,7 +38,7 @@ void ChoiceCache::put(const std::string& key, const Choice& choice, Clock::time_
   if (choices_.size() >= kMost) {
     std::erase_if(choices_, [now](const auto& one) { return one.second.end <= now; });
   }
-  // Callers that invent nodes only lose the benefit of the cache.
+  // Clients that invent many nodes only make the cache useless.
   if (choices_.size() >= kMost) choices_.clear();
   choices_[key] = {choice, now + kLife};
 }

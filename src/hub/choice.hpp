@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses the entry of an index for a node, as `berth match` does, and keeps recent choices. Pure
-// except for calls of `Beside`.
+// Chooses the entry of an index for a node, as `berth match` does, and remembers recent choices.
+// Pure except for the calls in `Beside`.
 #pragma once
 
 #include <chrono>
@@ -21,15 +21,16 @@
 namespace berth::hub {
 
 struct Choice {
-  /// Nothing with an empty `refusal`: a single manifest, or no image, to be passed on unchanged.
+  /// If there is neither an entry nor a `refusal`, the document is a single manifest or not an
+  /// image, and is passed on unchanged.
   std::optional<oci::Descriptor> entry;
-  std::string refusal;  ///< why none runs: from the entry that came nearest
+  std::string refusal;  ///< why no entry runs, by the entry that came nearest
 };
 
-/// Called only for an index.
+/// What is fetched besides the document. Called only for an index.
 struct Beside {
   transfer::Fetch fetch;  ///< fetches the nested indexes
-  /// The facts published about its images.
+  /// The facts published about the images of the index.
   std::function<Result<std::optional<image::PublishedFacts>>()> facts;
 };
 
@@ -37,7 +38,7 @@ struct Beside {
 Result<Choice> choose_entry(std::string_view document, std::string_view media_type,
                             const node::Profile& node, const match::Job& job, const Beside& beside);
 
-/// Recent choices. A document never changes, but the facts published beside it may. Thread-safe.
+/// Recent choices. A document never changes, but the facts published next to it may. Thread-safe.
 class ChoiceCache {
  public:
   using Clock = std::chrono::steady_clock;

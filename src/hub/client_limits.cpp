@@ -39,7 +39,7 @@ void Turns::add(const Address& address, Task task) {
 void Turns::start(const Address& key, Task task) {
   start_([this, key, task = std::move(task)]() mutable {
     task();
-    task = nullptr;  // destroys what it holds before the next one begins
+    task = nullptr;  // destroys what the task holds before the next task begins
     ended(key);
   });
 }

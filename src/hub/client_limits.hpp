@@ -14,23 +14,23 @@
 
 namespace berth::hub {
 
-/// The treatment of a new connection.
+/// How a new connection is treated.
 enum class Welcome {
   served,
-  refused,  ///< its first request is answered with 429, and it ends
-  closed,   ///< at once
+  refused,  ///< its first request is answered with 429, then it is closed
+  closed,   ///< closed at once
 };
 
-/// The open connections, by client address. An address at its limit still gets an answer, but in a
-/// few separate slots: a refused client must not be able to keep others waiting.
+/// The open connections, by client address. An address that is at its limit still gets an answer,
+/// but from a few separate slots: a refused client must not be able to keep other clients waiting.
 class Guests {
  public:
-  /// The limits for one neighbourhood(), and for refused connections.
+  /// The maximal number of connections of one neighbourhood(), and of refused connections.
   Guests(size_t most_of_one, size_t most_refused)
       : most_of_one_(most_of_one), most_refused_(most_refused) {}
 
   Welcome add(const Address& address);
-  /// `welcome` is the result of add() for this address, unless that was `closed`.
+  /// `welcome` is what add() returned for this address. Not to be called after `closed`.
   void remove(const Address& address, Welcome welcome);
 
   size_t served() const { return served_; }
@@ -50,12 +50,12 @@ class Turns {
  public:
   using Task = std::function<void()>;
 
-  /// `start` passes a task to the pool, and has to outlive its tasks.
+  /// `start` passes a task to the pool. This object has to outlive the tasks.
   Turns(size_t most_of_one, std::function<void(Task)> start)
       : most_of_one_(most_of_one), start_(std::move(start)) {}
 
-  /// Starts `task` now or when another one of its address (see neighbourhood()) has ended. `task`
-  /// must not throw.
+  /// Starts `task` now, or when another task of this address (see neighbourhood()) has ended.
+  /// `task` must not throw.
   void add(const Address& address, Task task);
 
  private:
@@ -73,15 +73,15 @@ class Turns {
   std::map<Address, OfOne> addresses_;
 };
 
-/// Large documents that clients are about to read, each counted once for all its clients.
-/// Thread-safe.
+/// Counts the bytes of large documents that clients are about to read. A document that several
+/// clients read counts once. Thread-safe.
 class Outgoing {
  public:
   using Bytes = std::shared_ptr<const std::string>;
   explicit Outgoing(size_t most) : most_(most) {}
 
-  /// Counts one more client of `bytes`, which is not null. False, and nothing counted, if all
-  /// together would exceed the limit.
+  /// Counts one more client of `bytes`, which is not null. Returns false and counts nothing if all
+  /// documents together would exceed the limit.
   bool add(const Bytes& bytes);
   /// Call once for each add() that returned true.
   void remove(const Bytes& bytes);

@@ -23,10 +23,10 @@ constexpr size_t kMostKnownUsers = 4096;
 constexpr uint64_t kMostCost = 14;  // a second or so
 constexpr size_t kHashSize = 60;
 constexpr ptrdiff_t kAtOnce = 2;
-/// A bcrypt hash of an unknown password, at htpasswd's usual cost.
+/// A bcrypt hash of an unknown password, with the default cost of htpasswd.
 constexpr const char* kNobody = "$2y$05$rhCb5GifURF0XCMYM0OUsOXEca8tQKjfcliBXKxR6LWrKt6Fl2jmO";
 
-/// "$2y$05$" and 53 characters. Errors: a text without the object.
+/// Checks that a hash is "$2y$05$" and 53 characters. The errors do not name the account.
 Result<void> check_hash(std::string_view hash) {
   bool bcrypt = hash.starts_with("$2y$") || hash.starts_with("$2b$") || hash.starts_with("$2a$");
   if (!bcrypt) {
@@ -57,7 +57,7 @@ bool matches(const std::string& password, const std::string& hash) {
 
 }  // namespace
 
-/// Verified pairs, as hashes with a key of this process.
+/// Verified pairs of account and password, hashed with a key of this process.
 struct Htpasswd::Known {
   const std::string key = sys::random_hex(32);
   std::mutex mutex;

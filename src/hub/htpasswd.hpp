@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The accounts for logins: Apache's file of names and hashes, bcrypt only.
+// The accounts that may log in: a file of names and hashes in Apache's format, with bcrypt only.
 #pragma once
 
 #include <functional>
@@ -26,8 +26,8 @@ class Htpasswd {
 
   bool has(std::string_view account) const;
 
-  /// Whether the password is right. Takes as long for an unknown account; remembers verified pairs,
-  /// and computes no more than two at a time.
+  /// Whether the password is right. Takes as long for an unknown account. Remembers verified pairs
+  /// of account and password, and computes at most two hashes at a time.
   bool verify(const std::string& account, const std::string& password) const;
 
  private:

@@ -22,16 +22,16 @@ using transfer::HttpResponse;
 using transfer::Nearness;
 using Follow = transfer::Registry::Follow;
 
-// ---- a blob's transfer through the hub, or past it ---------------------------------------------
+// ---- transfer of a blob through the hub, or past it ---------------------------------------------
 
 struct BlobWish {
   Digest digest;
   bool head = false;
-  std::string range;            ///< of plain_range()
-  bool client_is_near = false;  ///< on this machine, so that loopback addresses mean the same
+  std::string range;            ///< result of plain_range()
+  bool client_is_near = false;  ///< on this machine: loopback addresses lead to the same place
 };
 
-/// The headers of a blob, from its registry's answer.
+/// The headers for a blob, from the answer of the registry.
 Reply head_of(const HttpResponse& response, const BlobWish& wish) {
   Reply reply;
   reply.status = static_cast<unsigned>(response.status);
@@ -60,18 +60,19 @@ bool is_for(const transfer::Url& url, const BlobWish& wish) {
   return near == Nearness::anywhere || (near == Nearness::machine && wish.client_is_near);
 }
 
-/// Passes on the redirect, unless the client must not be sent there.
+/// Passes the redirect on, unless the client must not follow it.
 std::optional<Reply> pass_redirect(const HttpResponse& response, const BlobWish& wish) {
   auto next = transfer::resolve_url(response.url, std::string(*response.header("location")));
   if (!next.ok() || !is_for(*next, wish)) return std::nullopt;
   if (response.url.scheme == "https" && next->scheme == "http") return std::nullopt;
-  // A remote registry's redirect could name an address of this machine, which a client on it can
-  // reach.
+  // A redirect by a remote registry could name an address of this machine, which a client on this
+  // machine can reach.
   if (wish.client_is_near && response.from != Nearness::machine) return std::nullopt;
   return redirect_to(*next);
 }
 
-/// Checks that it is the blob, or the requested range: a 204 and the like would be passed on as it.
+/// Checks that the answer is the blob or the requested range: otherwise the body of a 204, for
+/// example, would be passed on as the blob.
 Result<void> check_status(const HttpResponse& response, const BlobWish& wish) {
   bool whole = response.status == 200;
   bool part = response.status == 206 && !wish.range.empty() && !wish.head;
@@ -96,7 +97,7 @@ Result<void> begin(const HttpResponse& head, const BlobWish& wish, Output& outpu
   return output.begin(head_of(head, wish));
 }
 
-/// Nothing if a redirect is met that the client cannot follow.
+/// Streams the blob. Nothing if the registry redirects to where the client must not be sent.
 Result<std::optional<Reply>> stream(Source& source, const BlobWish& wish, Follow follow,
                                     Output& output) {
   auto take = [&](const HttpResponse& head, std::string_view bytes) -> Result<void> {
@@ -104,19 +105,20 @@ Result<std::optional<Reply>> stream(Source& source, const BlobWish& wish, Follow
     return output.write(bytes);
   };
   HttpResponse response = TRY(source.registry().pass_blob(wish.digest, wish.range, follow, take));
-  // First: docker-registry announces a length that its answer does not have, and so aborts it.
+  // Checked first, because docker-registry announces a wrong length with a 416, so that the answer
+  // is aborted.
   if (response.status == 416) {
     return std::optional(refusal(416, "RANGE_INVALID", "the blob has no such bytes"));
   }
   if (response.broken) return std::move(*response.broken);
   if (transfer::is_redirect(response)) return pass_redirect(response, wish);
-  TRY(begin(response, wish, output));  // of a blob without bytes
+  TRY(begin(response, wish, output));  // not called yet if the blob has no bytes
   return std::optional(Reply());
 }
 
 Result<Reply> give(Source& source, const BlobWish& wish, Blobs way, Output& output) {
   if (way == Blobs::redirect) {
-    // A registry that serves it anonymously serves it to the client as well.
+    // A registry that serves the blob anonymously serves it to the client too.
     Reply found = TRY(look_at(source, wish));
     if (wish.head) return found;
     transfer::Url url = source.registry().blob_url(wish.digest);
@@ -130,8 +132,8 @@ Result<Reply> give(Source& source, const BlobWish& wish, Blobs way, Output& outp
   return std::move(*given);
 }
 
-/// Returns the reply to a HEAD, a redirect or a refusal; streams everything else to `output`.
-/// Errors: io (the client or the registry disconnected meanwhile).
+/// Returns the reply if it is for a HEAD, a redirect or a refusal; otherwise streams to `output`.
+/// Errors: io (the client or the registry has disconnected).
 Result<Reply> give_blob(Source& source, const BlobWish& wish, Blobs way, Output& output,
                         Note& note) {
   auto given = give(source, wish, way, output);
@@ -155,7 +157,7 @@ void fields(auto& v, TagList& t) {
 
 class Permit {
  public:
-  /// Releases the parser slot while a registry is waited for.
+  /// Releases the parser slot while this thread waits for a registry.
   class Pause {
    public:
     explicit Pause(Permit& permit) : permit_(permit) { permit_.slots_.release(); }
@@ -191,7 +193,7 @@ Reply not_served(std::string_view name) {
 
 }  // namespace
 
-/// One request, and the facts about its caller.
+/// A request, and the facts about the client.
 struct Hub::Question {
   const Asked& asked;
   Nodes::Caller caller;
@@ -236,7 +238,7 @@ Answer Hub::answer(const Asked& asked) {
   return answer;
 }
 
-/// Refuses callers without access: the caller is identified before the request is examined.
+/// Identifies the client, and refuses one without access before the request is examined.
 std::optional<Reply> Hub::know_caller(const Asked& asked, Question& question) {
   question.caller.header = asked.node;
   question.caller.address = asked.address;
@@ -277,7 +279,7 @@ Answer Hub::answer_route(const ManifestRoute& route, Question& question) {
 
 Result<Reply> Hub::give_manifest(const ManifestRoute& route, Source& source, Question& question) {
   Held held = TRY(source.get(route.reference));
-  // A request by digest gets that object: there is no choice.
+  // A request by digest gets exactly that object.
   if (!route.by_digest && !is_referrers_tag(route.reference)) {
     auto refused = TRY(choose(route, source, held, question));
     if (refused) return std::move(*refused);
@@ -291,7 +293,7 @@ Result<Reply> Hub::give_manifest(const ManifestRoute& route, Source& source, Que
   return document_reply(held.bytes, held.media_type, held.digest);
 }
 
-/// Replaces an index by the entry for the caller's node, or returns a refusal.
+/// Replaces an index by the entry for the node of the client, or returns a refusal.
 Result<std::optional<Reply>> Hub::choose(const ManifestRoute& route, Source& source, Held& held,
                                          Question& question) {
   auto node = nodes_.node_of(question.caller);
@@ -318,7 +320,7 @@ Result<std::optional<Reply>> Hub::choose(const ManifestRoute& route, Source& sou
   return std::optional<Reply>();
 }
 
-/// The choice of berth match, from the same facts.
+/// The entry that `berth match` would choose, from the same facts.
 Result<Choice> Hub::choice_for(const node::Profile& node, Source& source, const Held& held) {
   const std::string key = source.key() + "@" + held.digest + "@" + node.name;
   if (auto choice = choices_.find(key)) return *choice;
@@ -401,7 +403,7 @@ Result<Renewed> read_again(const Order& running) {
   TRY(add_flags(next, running.flags));
   if (!next.user_land) next.user_land = running.user_land;
   renewed.fixed = keep_fixed(running.config, next);
-  TRY(check(next));  // as it will be served: with the old addresses, too
+  TRY(check(next));  // checks what will be served, including the old addresses
   renewed.order.config = std::move(next);
   return renewed;
 }

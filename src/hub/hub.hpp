@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A read-only registry that serves each caller the entry for its node. docs/hub.md
+// A read-only registry that serves each client the entry of an index for the client's node.
+// docs/hub.md
 #pragma once
 
 #include <memory>
@@ -26,10 +27,10 @@ namespace berth::hub {
 /// Answers requests; thread-safe.
 class Hub {
  public:
-  /// Reads the profiles and the accounts. `config` has been checked; the arguments have to outlive
-  /// it.
+  /// Reads the profiles and the accounts. `order.config` has been checked. `cancel` and `log` have
+  /// to outlive the hub.
   /// Errors: those of node::load_fleet(), Htpasswd::parse() and Nodes::make(); not_found, denied (a
-  /// named file).
+  /// file that the configuration names).
   static Result<std::unique_ptr<Hub>> make(Order order, const transfer::Cancel& cancel, Log& log);
 
   Answer answer(const Asked& asked);
@@ -58,20 +59,20 @@ class Hub {
   Sources sources_;
   transfer::Events events_;
   ChoiceCache choices_;
-  /// While being parsed a document takes many times its size: 16 MiB for one of 4 MiB.
+  /// A document takes several times its size while it is parsed: 16 MiB for a document of 4 MiB.
   std::counting_semaphore<2> parsers_{2};
   std::counting_semaphore<2> facts_{2};
 };
 
 struct Renewed {
   Order order;                     ///< checked
-  std::vector<std::string> fixed;  ///< keys that keep their old values until a restart
+  std::vector<std::string> fixed;  ///< keys whose new values need a restart
 };
 
-/// Reads the configuration of `running` again: its file, with the same flags applied. The site's
-/// policy is not read again. A file that existed has to exist still: otherwise a hub with passwords
-/// would become one without. Errors: not_found, denied, corrupt, usage (the file is missing, or
-/// invalid).
+/// Reads the configuration file of `running` again, and applies the same flags. Does not read the
+/// site's policy again. If there was a file, it still has to exist: otherwise a hub with passwords
+/// would become a hub without them. Errors: not_found, denied, corrupt, usage (the file is missing,
+/// or invalid).
 Result<Renewed> read_again(const Order& running);
 
 }  // namespace berth::hub

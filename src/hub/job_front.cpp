@@ -17,7 +17,8 @@ namespace {
 constexpr size_t kMostKnownJobs = 4096;
 constexpr size_t kMostType = 255;
 
-/// "artifactType=application%2Fvnd…" in our own client's form; nothing for another query.
+/// The value in "artifactType=application%2Fvnd…", as Berth's client writes it. Nothing for any
+/// other query.
 std::optional<std::string> artifact_type(std::string_view query) {
   constexpr std::string_view kKey = "artifactType=";
   if (query.empty()) return "";
@@ -44,7 +45,7 @@ std::optional<std::string> artifact_type(std::string_view query) {
 }
 
 constexpr size_t kMostBlobs = 4096;
-// Six blobs at once take 96 MiB.
+// How far a blob is fetched ahead. Six blobs at once take 96 MiB.
 constexpr uint64_t kAhead = uint64_t{16} << 20;
 constexpr uint64_t kPart = uint64_t{4} << 20;
 
@@ -55,14 +56,15 @@ using transfer::Registry;
 
 constexpr size_t kMostDocuments = 1024;
 constexpr size_t kPiece = size_t{256} << 10;
-/// Before a blob begins to arrive, its client is told to ask again, and holds no thread.
+/// The wait for the first bytes of a blob. After this time the client is asked to retry, so that it
+/// holds no thread.
 constexpr milliseconds kForFirst{2000};
 constexpr milliseconds kLookForEnd{200};
-/// For a blob that has begun. After this time the reader is told to ask again, before it takes this
-/// node for dead.
+/// The wait for the next bytes of a blob. After this time the client is asked to retry, before it
+/// assumes that this node is dead.
 constexpr milliseconds kForNext{10'000};
 
-/// Nodes of a job belong to one user: they get the full error.
+/// The nodes of a job belong to one user, so they get the full error.
 Reply refusal_of(const Error& error) {
   std::string text = to_line(error);
   switch (error.kind) {
@@ -131,7 +133,7 @@ bool Belongings::has_manifest(std::string_view tag_or_digest) const {
   constexpr size_t kDigits = 64;
   if (tag_or_digest == root_) return true;
   std::string text(tag_or_digest);
-  // Also with the suffix of signatures: "sha256-HEX.sig".
+  // The tag may have the suffix of signatures: "sha256-HEX.sig".
   if (text.starts_with(kReferrers)) {
     text = "sha256:" + text.substr(kReferrers.size(), kDigits);
   }
@@ -233,7 +235,7 @@ Result<std::shared_ptr<SpooledBlob>> Spool::begin(const oci::Descriptor& blob) {
   return begun;
 }
 
-/// The name is removed at once: nothing of it is left if this process is killed.
+/// The name of the file is removed at once, so that no file is left if this process is killed.
 Result<sys::Fd> Spool::make_file() const {
   image::Delivery delivery = TRY(image::Delivery::begin(store_));
   image::Staged staged = TRY(delivery.stage_file());
@@ -353,7 +355,7 @@ Answer JobFront::answer(const Asked& asked) {
   return unknown;
 }
 
-/// Nothing if there are too many already.
+/// Null if too many documents are held.
 std::shared_ptr<JobFront::Held> JobFront::hold(const std::string& key) {
   std::lock_guard lock(mutex_);
   auto known = documents_.find(key);
@@ -366,8 +368,8 @@ Answer JobFront::give_document(const std::string& key, Find find, const std::str
   std::shared_ptr<Held> held_document = hold(key);
   if (!held_document) return just(refusal(500, "UNKNOWN", "too many documents"));
   Answer answer;
-  // The first request waits for the node above; these threads are not those that only look things
-  // up.
+  // The first request for a document waits for the parent node, so it runs on the threads for
+  // streams, not on those for quick answers.
   answer.stream = [this, held_document, find = std::move(find), what](Output&, Note&) {
     return document_of(*held_document, find, what);
   };

@@ -43,7 +43,8 @@ struct ReferrersRoute {
   std::string artifact_type;  ///< empty: every type
 };
 
-/// Nothing if it is not such a route.  Source: distribution-spec 1.1 "Listing Referrers".
+/// Nothing if the request does not list referrers.  Source: distribution-spec 1.1 "Listing
+/// Referrers".
 std::optional<ReferrersRoute> referrers_route(std::string_view method, std::string_view target);
 
 /// Bytes [begin, end) of a blob.
@@ -51,24 +52,24 @@ struct ByteRange {
   uint64_t begin = 0;
   uint64_t end = 0;
 };
-/// The part of a blob of `size` bytes that a Range header requests: the whole if it is not a range.
-/// Nothing if the blob has no such bytes.  Source: RFC 9110 section 14.1.2
+/// The part of a blob of `size` bytes that a Range header requests; the whole blob if `value` is
+/// not a valid range. Nothing if the range is outside the blob.  Source: RFC 9110 section 14.1.2
 std::optional<ByteRange> range_of(std::string_view value, uint64_t size);
 
-/// The parts of an image, as far as documents have named them. Thread-safe.
+/// The manifests and blobs of an image, as far as the documents read so far name them. Thread-safe.
 class Belongings {
  public:
   /// `root`: the tag or digest of the image.
   explicit Belongings(std::string root) : root_(std::move(root)) {}
 
-  /// Whether a manifest belongs to the image: its root, one that a document named, or a list of
-  /// referrers of such a manifest ("sha256-HEX").
+  /// Whether a manifest belongs to the image: it is the root, or a document of the image names it,
+  /// or it is the list of referrers of such a manifest ("sha256-HEX").
   bool has_manifest(std::string_view tag_or_digest) const;
   bool has_manifest(const Digest& digest) const;
   std::optional<oci::Descriptor> blob(const Digest& digest) const;
 
-  /// Adds the objects named by a manifest or an index of the image. Other documents name nothing;
-  /// at most 4096 of each kind are kept.
+  /// Adds the objects that a manifest or an index of the image names. Other documents name no
+  /// objects. Keeps at most 4096 manifests and 4096 blobs.
   void learn(const Digest& digest, std::string_view bytes, std::string_view media_type);
 
  private:
@@ -85,8 +86,9 @@ class SpooledBlob {
 
   uint64_t size() const { return size_; }
 
-  /// Waits until there are bytes behind `position`, at most for `patience`. Returns the number of
-  /// bytes from the start.  Errors: those of the writer, after which no more will come.
+  /// Waits until there are bytes after `position`, at most for `patience`. Returns the number of
+  /// bytes from the start of the blob.  Errors: those of the writer; after one no more bytes
+  /// arrive.
   Result<uint64_t> await(uint64_t position, std::chrono::milliseconds patience);
   /// Reads available bytes into `buffer`.  Errors: io.
   Result<size_t> read(uint64_t position, char* buffer, size_t size) const;
@@ -104,21 +106,21 @@ class SpooledBlob {
   std::optional<Error> error_;
 };
 
-/// Fetches blobs to this machine, each once, for all present and later readers. Bytes are passed on
-/// before their digest is known: each reader verifies it.
+/// Fetches blobs to this machine, each once for all its readers. Bytes are passed on before the
+/// digest of the blob has been verified: each reader verifies it.
 class Spool {
  public:
-  /// As transfer::Registry::get_blob().
+  /// Fetches as transfer::Registry::get_blob() does.
   using Fetch = std::function<Result<void>(const oci::Descriptor& blob, transfer::BlobPart part)>;
 
-  /// `store` has the directory for files, and blobs that need not be fetched. The arguments have to
-  /// outlive it.
+  /// `store` provides the directory for files, and the blobs that need not be fetched. `store` and
+  /// `cancel` have to outlive the spool.
   Spool(const image::Store& store, Fetch fetch, const transfer::Cancel& cancel);
   /// Call after `cancel` was requested; waits for running fetches.
   ~Spool();
   Spool(Spool&&) = delete;
 
-  /// The blob, which may still be arriving. A failed one is started again.
+  /// The blob, which may still be arriving. A fetch that failed is started again.
   /// Errors: io (no room for a file), busy (no thread).
   Result<std::shared_ptr<SpooledBlob>> get(const oci::Descriptor& blob);
 
@@ -140,15 +142,15 @@ class Spool {
   std::vector<std::jthread> threads_;
 };
 
-/// Tells a client that has waited for the maximum to ask again at once.
+/// Tells a client that has waited for the maximal time to ask again at once.
 Reply wait_a_moment();
 
 /// Answers requests of clients that the server has admitted; thread-safe. Fetches only what is
 /// requested.
 class JobFront {
  public:
-  /// `cancel` is requested before its destruction.  Errors: usage (an invalid reference or
-  /// address), those of image::Store::open().
+  /// The caller requests `cancel` before it destroys the object.  Errors: usage (an invalid
+  /// reference or address), those of image::Store::open().
   static Result<std::unique_ptr<JobFront>> make(image::JobOrder order,
                                                 const transfer::Cancel& cancel, Log& log);
 
@@ -162,9 +164,9 @@ class JobFront {
   JobFront(image::JobOrder order, image::Reference reference, image::Store store,
            const transfer::Cancel& cancel, Log& log);
 
-  /// A requested document, or its absence.
+  /// A document that was requested, or the fact that it does not exist.
   struct Held {
-    std::mutex mutex;  // guards the following members; held while it is fetched
+    std::mutex mutex;  // guards the following members; held while the document is fetched
     bool known = false;
     std::optional<transfer::Document> document;
   };
@@ -190,7 +192,7 @@ class JobFront {
   std::atomic<int> streams_{0};
   std::mutex mutex_;  // guards the following members, not their elements
   std::map<std::string, std::shared_ptr<Held>> documents_;
-  std::optional<Spool> spool_;  // last, so that its threads end before the members they use
+  std::optional<Spool> spool_;  // last: its threads end before the members that they use
 };
 
 }  // namespace berth::hub

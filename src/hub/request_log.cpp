@@ -59,7 +59,7 @@ size_t sequence(std::string_view text) {
   return too_long || no_character ? 0 : size;
 }
 
-/// Invalid UTF-8 becomes \xNN: one byte would make the whole log unreadable for many programs.
+/// Invalid UTF-8 becomes \xNN: with one such byte many programs could not read the log at all.
 std::string utf8(std::string_view text) {
   std::string out;
   while (!text.empty()) {
@@ -71,7 +71,7 @@ std::string utf8(std::string_view text) {
   return out;
 }
 
-/// Makes one word of any text.
+/// Turns any text into one word.
 std::string word(std::string_view text) {
   if (text.empty()) return "-";
   std::string safe = escape_controls(text);

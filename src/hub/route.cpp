@@ -20,7 +20,7 @@ Reply no_name() {
   return refusal(400, "NAME_INVALID", "the name of the repository is none");
 }
 
-/// The image of `name` and `tail` (":tag", "@sha256:…"), parsed by the common grammar.
+/// Parses `name` followed by `tail` (":tag", "@sha256:…") as any image reference.
 std::optional<image::Reference> read_reference(std::string_view name, const std::string& tail) {
   auto reference = image::Reference::parse("hub.invalid/" + std::string(name) + tail);
   bool same =
@@ -92,7 +92,7 @@ Route route_of(std::string_view method, std::string_view target) {
   if (!path.starts_with("/v2/")) return no_such_path();
   path.remove_prefix(kRoot.size() + 1);
 
-  // "NAME/KIND/WHAT": a name may itself have a part 'manifests', so this is read from the end.
+  // "NAME/KIND/WHAT": a name may have a part 'manifests' too, so the path is read from the end.
   size_t last = path.rfind('/');
   if (last == std::string_view::npos || last == 0) return no_such_path();
   size_t middle = path.rfind('/', last - 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The object of a request. Pure; all other paths are refused.
+// What a request asks for. Pure; all other paths are refused.
 #pragma once
 
 #include <optional>
@@ -26,8 +26,8 @@ struct BlobRoute {
 };
 struct TagsRoute {
   std::string name;
-  std::string last;    ///< the list continues behind this tag, or ""
-  uint32_t count = 0;  ///< the maximal number; 0: all
+  std::string last;    ///< the list begins after this tag; "": at the start
+  uint32_t count = 0;  ///< the maximal number of tags; 0: all
 };
 
 using Route = std::variant<PingRoute, ManifestRoute, BlobRoute, TagsRoute, Reply>;
@@ -36,25 +36,25 @@ using Route = std::variant<PingRoute, ManifestRoute, BlobRoute, TagsRoute, Reply
 /// name, tag or digest).  Source: distribution-spec 1.1 "Endpoints".
 Route route_of(std::string_view method, std::string_view target);
 
-/// The location of a name of the hub.
+/// The upstream repository of a name at the hub.
 struct Place {
-  size_t upstream = 0;  ///< index into the list
+  size_t upstream = 0;  ///< index into the list of upstreams
   std::string repository;
 };
 /// The upstream with the longest prefix of `name`; nothing if none matches.
 std::optional<Place> place_of(const std::vector<Upstream>& upstreams, std::string_view name);
 
-/// Whether clients use the tag to list referrers of a digest, for a registry without that API:
-/// "sha256-HEX". Its index lists artifacts and no variants.
+/// Whether the tag has the form "sha256-HEX", with which clients list the referrers of a digest at
+/// a registry without the referrers API. The index of such a tag lists artifacts, not variants.
 /// Source: distribution-spec 1.1 "Referrers Tag Schema".
 bool is_referrers_tag(std::string_view tag);
 
-/// Whether a client with these Accept headers accepts `media_type`. Without any it accepts
-/// everything.  Source: RFC 9110 section 12.5.1
+/// Whether a client with these Accept headers accepts `media_type`. A client without Accept headers
+/// accepts everything.  Source: RFC 9110 section 12.5.1
 bool accepts(const std::vector<std::string>& accept, std::string_view media_type);
 
-/// "bytes=100-", "bytes=0-99": the only ranges that are passed on; empty for others, which means
-/// the whole.  Source: RFC 9110 section 14.2
+/// "bytes=100-" and "bytes=0-99" are the only ranges that are passed on. Empty for others: the
+/// client then gets the whole blob.  Source: RFC 9110 section 14.2
 std::string plain_range(std::string_view value);
 
 }  // namespace berth::hub

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A few threads make answers; each stream has a thread of a separate pool, which waits for its
+// A few threads make answers. Each stream has a thread from a separate pool, which waits for the
 // client.
 #include "hub/server.hpp"
 
@@ -41,7 +41,7 @@ struct Listener {
   explicit Listener(Shared& shared) : acceptor(shared.control), pause(shared.control) {}
   tcp::acceptor acceptor;
   asio::steady_timer pause;
-  bool waits = false;  ///< for a session to end
+  bool waits = false;  ///< waits for a session to end before it accepts
 };
 
 Result<void> listen_at(Listener& listener, const Endpoint& where) {
@@ -68,7 +68,7 @@ Result<void> take_over(Listener& listener, sys::Fd socket) {
 using Tls = asio::ssl::context;
 
 /// TLS 1.2 and later (1.3 with a shared key), without renegotiation and compression.
-/// Errors: usage (an invalid certificate or key, or a mismatch of the two).
+/// Errors: usage (an invalid certificate or key, or a key of another certificate).
 Result<std::shared_ptr<Tls>> make_tls(const TlsOptions& options) {
   auto made = std::make_shared<Tls>(Tls::tls_server);
   Tls& tls = *made;
@@ -167,7 +167,7 @@ class AsioServer final : public Server {
   }
 
  private:
-  /// One address's part of so many threads: the same fraction as of connections.
+  /// How many of `threads` one address may use: the same fraction as of the connections.
   size_t share_of(size_t threads) const {
     const ServerOptions& options = shared_.options;
     size_t of_one = std::min(options.connections_per_address, options.connections);
@@ -181,7 +181,7 @@ class AsioServer final : public Server {
           shared_.io.run();
           return;
         } catch (const std::exception&) {
-          // No memory for one of them: the others continue.
+          // A handler had no memory for its session: the other sessions continue.
         }
       }
     };
@@ -190,7 +190,7 @@ class AsioServer final : public Server {
     try {
       while (threads.size() + 1 < wanted) threads.emplace_back(serve);
     } catch (const std::system_error&) {
-      // One is enough.
+      // One thread is enough.
     }
     serve();
   }
@@ -210,7 +210,7 @@ class AsioServer final : public Server {
                                    });
   }
 
-  // E.g. no descriptors are left: the queue can wait longer.
+  // Called if accept() failed, for example because no descriptors are left: the queue waits longer.
   void accept_later(Listener& listener) {
     listener.pause.expires_after(kAcceptPause);
     listener.pause.async_wait([this, &listener](ErrorCode error) {
@@ -221,7 +221,7 @@ class AsioServer final : public Server {
   void greet(tcp::socket socket) {
     ErrorCode error;
     tcp::endpoint peer = socket.remote_endpoint(error);
-    if (error) return;  // it has disconnected
+    if (error) return;  // the client has disconnected
     Welcome welcome = guests_.add(address_of(peer.address()));
     if (welcome == Welcome::closed) return;
     socket.set_option(tcp::no_delay(true), error);
@@ -242,7 +242,7 @@ class AsioServer final : public Server {
     signals_.async_wait([this, &cancel](ErrorCode error, int) {
       if (error) return;
       if (shared_.ending) return break_off(cancel);
-      await_signal(cancel);  // a second one skips the grace time
+      await_signal(cancel);  // a second signal skips the grace time
       end(cancel);
     });
   }
@@ -296,7 +296,7 @@ class AsioServer final : public Server {
   asio::signal_set hangups_;
   asio::steady_timer grace_;
   std::optional<asio::executor_work_guard<asio::io_context::executor_type>> work_;
-  Guests guests_;  // on control
+  Guests guests_;  // used on `control` only
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// HTTP/1.1 with or without TLS, on Beast and Asio, which this header hides. Bounded: connections,
-// the size of headers, a client's time, threads.
+// HTTP/1.1 with or without TLS, on Beast and Asio, which this header hides. Connections, the size
+// of headers, the time for a client, and threads are limited.
 #pragma once
 
 #include <functional>
@@ -19,23 +19,23 @@ class Server {
   /// Errors: those of listen() that do not depend on an address.
   static Result<void> check(const ServerOptions& options);
 
-  /// Binds and listens. Both functions are called by several threads at once.
-  /// Errors: usage (an invalid certificate or key, or a mismatch of the two), exists (the address
-  /// is in use), denied, io.
+  /// Binds and listens. Several threads call both functions of `handler` at once.
+  /// Errors: usage (an invalid certificate or key, or a key of another certificate), exists (the
+  /// address is in use), denied, io.
   static Result<std::unique_ptr<Server>> listen(ServerOptions options, Handler handler,
                                                 Observer observer);
   virtual ~Server() = default;
 
-  /// The listening addresses, with the ports that were chosen.
+  /// The addresses that the server listens on, with the actual ports.
   virtual std::vector<std::string> addresses() const = 0;
 
-  /// Sets another certificate with its key, for later connections. Thread-safe.
+  /// Replaces the certificate and its key for later connections. Thread-safe.
   /// Errors: those of listen().
   virtual Result<void> renew_tls(const TlsOptions& tls) = 0;
 
-  /// Calls `on_hangup`, on a thread of its own, for SIGHUP, but not again before it has returned.
-  /// Serves until SIGTERM or SIGINT, then waits options.grace for running answers; after that
-  /// requests `cancel` and closes them. Errors: busy (no threads).
+  /// Serves until SIGTERM or SIGINT, then waits options.grace for running answers, then requests
+  /// `cancel` and closes their connections. On SIGHUP calls `on_hangup` on a separate thread, but
+  /// not before an earlier call has returned. Errors: busy (no threads).
   virtual Result<void> run(transfer::Cancel& cancel, const std::function<void()>& on_hangup) = 0;
 };
 

@@ -20,14 +20,14 @@ inline constexpr size_t kMaxHeadBytes = size_t{16} << 10;
 
 /// How both ends of TLS authenticate.
 struct TlsOptions {
-  std::string certificate = {};  ///< PEM text, followed by its issuers
+  std::string certificate = {};  ///< PEM text: the certificate, followed by its issuers
   std::string key = {};          ///< PEM text
   std::string shared_key = {};   ///< instead of both (transfer/registry/shared_key.hpp)
 };
 
 struct ServerOptions {
   std::vector<Endpoint> listen;
-  sys::Fd listener;  ///< another listening socket; may be empty
+  sys::Fd listener;  ///< a further listening socket; may be empty
   std::optional<TlsOptions> tls;
   // Set from hub/config, or for the nodes of a job (bin/berth-hub.cpp).
   size_t connections = 0;                    ///< more wait until one ends

@@ -67,7 +67,7 @@ class Session final : public Connection,
     asio::post(stream_.get_executor(), [self = this->shared_from_this()] { self->shake_hands(); });
   }
 
-  // Of Connection: called from any thread.
+  // From Connection; any thread may call it.
   void end_when_idle() override {
     asio::post(stream_.get_executor(), [weak = this->weak_from_this()] {
       auto self = weak.lock();
@@ -80,7 +80,7 @@ class Session final : public Connection,
     });
   }
 
-  // Of Output: called from a thread of shared_.transfers.
+  // From Output; called on a thread of shared_.transfers.
   bool begun() const override { return begun_; }
   Result<void> begin(const Reply& head) override {
     begun_ = true;
@@ -106,7 +106,7 @@ class Session final : public Connection,
  private:
   beast::tcp_stream& socket() { return beast::get_lowest_layer(stream_); }
 
-  /// Writes on the strand while this thread waits.
+  /// Writes on the strand; this thread waits until the bytes are written.
   Result<void> put(asio::const_buffer bytes) {
     std::promise<ErrorCode> done;
     asio::post(stream_.get_executor(), [&] {
@@ -140,7 +140,7 @@ class Session final : public Connection,
     idle_ = true;
     parser_.emplace();
     parser_->header_limit(kMaxHeadBytes);
-    parser_->body_limit(std::numeric_limits<uint64_t>::max());  // none is refused by Boost 1.74
+    parser_->body_limit(std::numeric_limits<uint64_t>::max());  // Boost 1.74 needs a limit
     socket().expires_after(time);
     http::async_read_header(stream_, buffer_, *parser_,
                             [self = this->shared_from_this()](ErrorCode error, size_t) {
@@ -154,7 +154,7 @@ class Session final : public Connection,
     bool ended = error == http::error::end_of_stream || error == http::error::partial_message;
     bool http_error =
         error.category() == http::make_error_code(http::error::bad_line_ending).category();
-    if (ended || !http_error) return;  // it has disconnected, or took too long
+    if (ended || !http_error) return;  // the client has disconnected, or took too long
     bool large = error == http::error::header_limit || error == http::error::buffer_overflow;
     clear_request();
     note_.error = begins_tls()
@@ -165,7 +165,7 @@ class Session final : public Connection,
                : refusal(400, "UNSUPPORTED", "this is not an HTTP/1.1 request"));
   }
 
-  /// podman and docker try TLS first if they are told that a registry may lack it.
+  /// podman and docker try TLS first if they are configured for a registry that may lack TLS.
   bool begins_tls() const {
     constexpr char kHandshake = 22;  // RFC 8446, 5.1: ContentType
     auto bytes = asio::buffers_begin(buffer_.data());
@@ -196,7 +196,8 @@ class Session final : public Connection,
     for (auto one = accept.first; one != accept.second; ++one) {
       asked_.accept.push_back(text(one->value()));
     }
-    // A body is not read: the next request could not be told apart from it.
+    // A request body is not read, so the connection is closed: the next request could not be told
+    // apart from the body.
     bool has_body = request.count(http::field::transfer_encoding) > 0 ||
                     parser_->content_length().value_or(0) > 0;
     closes_ = !request.keep_alive() || has_body;
@@ -327,7 +328,8 @@ class Session final : public Connection,
     }
   }
 
-  // Unread data of a client would reset the connection and discard our last answer.
+  // Reads what the client still sends: closing with unread data would reset the connection and
+  // discard our last answer.
   void linger() {
     ErrorCode ignored;
     socket().socket().shutdown(tcp::socket::shutdown_send, ignored);
@@ -353,13 +355,13 @@ class Session final : public Connection,
   Ended ended_;
   std::string head_;
   std::shared_ptr<const std::string> body_;
-  std::optional<uint64_t> length_;  // of a body in pieces
+  std::optional<uint64_t> length_;  // of a streamed body
   std::string rest_;
   steady_clock::time_point started_;
   bool idle_ = false;
   bool begun_ = false;
   bool closes_ = false;
-  bool counted_ = false;  // body_, in shared_.outgoing
+  bool counted_ = false;  // shared_.outgoing has counted body_
 };
 
 }  // namespace

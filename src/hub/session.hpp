@@ -20,7 +20,7 @@
 
 namespace berth::hub {
 
-/// The server's facts about a session.
+/// What the server knows about a session.
 class Connection {
  public:
   virtual ~Connection() = default;
@@ -48,10 +48,10 @@ struct Shared {
   std::shared_ptr<boost::asio::ssl::context> tls;  ///< null: none
   std::optional<boost::asio::thread_pool> answers;
   std::optional<boost::asio::thread_pool> transfers;
-  std::optional<Turns> answer_turns;    ///< at `answers`
-  std::optional<Turns> transfer_turns;  ///< at `transfers`
+  std::optional<Turns> answer_turns;    ///< for the pool `answers`
+  std::optional<Turns> transfer_turns;  ///< for the pool `transfers`
   std::atomic<bool> ending{false};
-  std::function<void(const Address&, Welcome)> on_end;  ///< called at the end; on `control`
+  std::function<void(const Address&, Welcome)> on_end;  ///< when one has ended; on `control`
 
   std::mutex mutex;
   std::set<Connection*> sessions;

@@ -36,7 +36,7 @@ std::string type_inside(const std::string& bytes) {
 }  // namespace
 
 Result<Held> Source::get(const std::string& tag_or_digest) {
-  Held held = cache_.find(key_ + "@" + tag_or_digest);  // a tag is not a digest, so never found
+  Held held = cache_.find(key_ + "@" + tag_or_digest);  // a tag is never a key
   if (held.bytes) return held;
   transfer::Document document = TRY(registry_.get_manifest(tag_or_digest));
   held.digest = document.digest.text();
@@ -63,7 +63,7 @@ Sources::Sources(const Config& config, const transfer::Cancel& cancel, Log& log)
 Result<std::shared_ptr<Source>> Sources::get(const Place& place) {
   const std::string key = fmt::format("{}/{}", place.upstream, place.repository);
   if (auto source = find(key)) return source;
-  // Without the lock: other repositories need not wait for this one's registry.
+  // Opened without the lock, so that other repositories do not wait for this registry.
   auto source = TRY(open(place, key));
   std::lock_guard lock(mutex_);
   auto other = places_.find(key);
@@ -99,7 +99,7 @@ Result<std::shared_ptr<Source>> Sources::open(const Place& place, const std::str
 }
 
 size_t DocumentCache::cost(const Entries::value_type& entry) {
-  constexpr size_t kOverhead = 256;  // of the list, the map and the strings
+  constexpr size_t kOverhead = 256;  // bytes for the list, the map and the strings
   return entry.second.bytes->size() + 2 * entry.first.size() + kOverhead;
 }
 

@@ -20,7 +20,7 @@
 
 namespace berth::hub {
 
-/// A manifest or index that users may hold longer than the cache.
+/// A manifest or index. Its users may keep it after the cache has dropped it.
 struct Held {
   std::shared_ptr<const std::string> bytes;
   std::string media_type;
@@ -32,10 +32,10 @@ class DocumentCache {
  public:
   explicit DocumentCache(size_t max_bytes) : max_bytes_(max_bytes) {}
 
-  /// Null bytes if it is missing.
+  /// With null bytes if the cache does not have it.
   Held find(const std::string& key);
-  /// Returns the document, or the cached equal one, so that both share memory. Does not cache one
-  /// larger than a quarter of the cache.
+  /// Caches `document` and returns it, or returns the equal document that is cached already, so
+  /// that its users share memory. Does not cache a document larger than a quarter of the cache.
   Held put(const std::string& key, Held document);
 
   size_t bytes() const;
@@ -57,11 +57,12 @@ class Source {
   Source(transfer::Registry registry, std::string key, DocumentCache& cache)
       : registry_(std::move(registry)), key_(std::move(key)), cache_(cache) {}
 
-  /// By tag (always requested) or by digest (cached). The digest has been verified.
+  /// Gets a document by tag (always from the registry) or by digest (from the cache if possible).
+  /// Its digest has been verified.
   /// Errors: those of transfer::Registry::get_manifest().
   Result<Held> get(const std::string& tag_or_digest);
 
-  /// Fetches a descriptor's document, checked against the whole descriptor.
+  /// Fetches the document of a descriptor, and checks it against all members of the descriptor.
   /// Errors: those of transfer::get_described().
   Result<transfer::Document> get_described(const oci::Descriptor& descriptor);
 
@@ -74,10 +75,10 @@ class Source {
   DocumentCache& cache_;
 };
 
-/// The recently used ones, with their tokens. Thread-safe.
+/// The recently used repositories, with the tokens for their registries. Thread-safe.
 class Sources {
  public:
-  /// The arguments have to outlive it.
+  /// The arguments have to outlive this object.
   Sources(const Config& config, const transfer::Cancel& cancel, Log& log);
 
   /// Reads credentials at the first request for a repository.

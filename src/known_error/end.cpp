@@ -11,11 +11,11 @@ namespace {
 
 constexpr int kSignal = 128;
 constexpr int kIllegalInstruction = kSignal + 4;
-/// Signals by which a program fails itself: ILL, TRAP, ABRT, BUS, FPE, SEGV, SYS.
+/// Signals that a program causes itself: ILL, TRAP, ABRT, BUS, FPE, SEGV, SYS.
 constexpr std::array<int, 7> kOwnSignals = {4, 5, 6, 7, 8, 11, 31};
 constexpr int kLastSignal = 64;
 
-/// "Intel(R) Xeon(R), x86-64-v3"; empty where neither is known.
+/// "Intel(R) Xeon(R), x86-64-v3"; empty if neither is known.
 std::string processor_of(const Circumstances& known) {
   std::string out = known.processor;
   if (known.cpu_level > 0) {
@@ -25,7 +25,7 @@ std::string processor_of(const Circumstances& known) {
   return out;
 }
 
-/// Known errors that explain a SIGILL better than the signal itself.
+/// Whether a known error explains a SIGILL better than the signal alone.
 bool is_of_processor(const Found& found) {
   return found.id == "cpu.level" || found.id == "cpu.features" || found.id == "cpu.emulated";
 }

@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kMaxShown = 300;
 
-/// Forms of CUDA errors that only have their number.
+/// Forms of CUDA errors that contain only the number of the error.
 constexpr std::array<std::string_view, 12> kByNumber = {
     "cudasuccess ({n} vs. 0)",  "cuda error {n}",
     "cuda error: {n}",          "cuda error #{n}",
@@ -24,12 +24,13 @@ constexpr std::array<std::string_view, 12> kByNumber = {
     "cuinit{*}error {n}",       "cuda{*}failed with error #{n}",
 };
 
-/// Such a line is a note, not a cause of death: it has the level of a log, or is a warning.
+/// Whether a line is only a note, not the reason for the end: its log level says so, or it is a
+/// warning.
 bool is_mild(const Line& line) {
   constexpr std::array<std::string_view, 10> kMarks = {
       "warning",      "warn:",     " w tensorflow/", " i tensorflow/", " w external/",
       " i external/", "nccl info", "[e:onnxruntime", "[w:onnxruntime", "[info]"};
-  // glog's first letter, with the date behind it: "W0000 00:00:1753232013".
+  // glog: a letter for the level, followed by the date: "W0000 00:00:1753232013".
   bool noted = line.text.size() > 5 && (line.text[0] == 'W' || line.text[0] == 'I') &&
                std::all_of(line.text.begin() + 1, line.text.begin() + 5,
                            [](char c) { return c >= '0' && c <= '9'; });
@@ -47,7 +48,7 @@ std::string cuda_version(std::string_view number) {
   return std::to_string(*value / 1000) + "." + std::to_string(*value % 1000 / 10);
 }
 
-/// Puts captures into "{1}"; "{1c}" is a version of CUDA as one number.
+/// Replaces "{1}" by a capture, and "{1c}" by a capture that is a CUDA version as one number.
 std::string fill(std::string_view words, const Captures& captures) {
   std::string out;
   while (!words.empty()) {
@@ -99,7 +100,7 @@ std::optional<Hit> hit_of(const Line& line) {
   return hit_by_number(line);
 }
 
-/// The quoted text in a line of docker's json-file.
+/// The text of the entry in a line of docker's json-file.
 std::string unwrapped(std::string_view line) {
   if (!line.starts_with("{\"log\":\"")) return std::string(line);
   auto parsed = json::parse(line, "log");
@@ -107,7 +108,7 @@ std::string unwrapped(std::string_view line) {
   return text != nullptr && text->string() != nullptr ? *text->string() : std::string(line);
 }
 
-/// The end of `log`; if something was cut off, from the beginning of a line on.
+/// The end of `log`. If something was cut off, the end begins with a whole line.
 std::string_view end_of(std::string_view log) {
   if (log.size() <= kMaxLog) return log;
   std::string_view cut = log.substr(log.size() - kMaxLog);
@@ -118,12 +119,12 @@ std::string_view end_of(std::string_view log) {
 /// The lines of a log in the form that patterns match.
 struct Lines {
   struct Place {
-    size_t number = 0;  ///< from 1; parts of an overwritten line have the same
+    size_t number = 0;  ///< from 1; the same for all parts of an overwritten line
     size_t begin = 0;   ///< in `lower`
   };
   std::vector<Line> lines;
   std::vector<Place> places;
-  std::string lower;  ///< all of them, a newline between any two
+  std::string lower;  ///< all lines, separated by newlines
 };
 
 Lines lines_of(std::string_view log) {
@@ -132,7 +133,7 @@ Lines lines_of(std::string_view log) {
   for (std::string_view raw : split(end_of(log), '\n')) {
     ++number;
     std::string text = unwrapped(raw);
-    // Progress bars write over their own line.
+    // Progress bars overwrite their line.
     for (std::string_view part : split(text, '\r')) {
       Line line = line_of(part);
       if (line.text.empty()) continue;
@@ -200,8 +201,9 @@ class Collection {
     std::string version;  ///< the first capture
     Found found;
   };
-  /// The earliest row is the most specific; of its lines the newest counts, but a loader names all
-  /// missing versions, and the highest is needed.
+  /// Whether a hit replaces a known one. The earliest row is the most specific; of equal rows the
+  /// newest line counts. But a loader names all missing versions of glibc, of which the highest
+  /// counts.
   static bool says_more(const Hit& hit, const Known& known) {
     if (hit.row != known.row) return hit.row < known.row;
     return !hit.row->id.ends_with("glibc") || !is_lower(hit.captures[0], known.version);
@@ -232,7 +234,7 @@ void Tail::add(std::string_view bytes) {
     bytes_ = bytes.substr(bytes.size() - kMaxLog);
     return;
   }
-  // Moved once in as many bytes as are kept.
+  // Moves the kept bytes only after as many new bytes have been added.
   if (bytes_.size() + bytes.size() > 2 * kMaxLog) bytes_.erase(0, bytes_.size() - kMaxLog);
   bytes_ += bytes;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages of programs and loaders when an image does not fit a machine: their meaning and remedy.
-// Pure; a log is hostile text.
+// Recognises messages that programs and loaders print when an image does not fit a machine, and
+// explains them. Pure. A log is hostile text.
 #pragma once
 
 #include <cstddef>
@@ -12,30 +12,30 @@
 
 namespace berth::known_error {
 
-/// The relation of a known error to the end of the program.
+/// What a known error has to do with the end of the program.
 enum class Level {
-  cause,   ///< others beside it are its consequences
-  effect,  ///< enough for a program to fail
-  sign,    ///< the program continues: no reason for a failure
+  cause,   ///< other known errors found with it are consequences
+  effect,  ///< enough to make a program fail
+  sign,    ///< programs continue after it: not the reason for a failure
 };
 
 /// One wording of a known error.
 struct Row {
-  /// "driver.version-mismatch": stable. Several rows may share it; the first that matches provides
-  /// the texts.
+  /// "driver.version-mismatch": stable. Several rows may share an id; the first row that matches
+  /// provides the texts.
   std::string_view id;
   Level level = Level::effect;
   std::vector<std::string_view> patterns;  ///< in match()'s syntax; one match is enough
-  std::string_view why;     ///< {1}, {2}, {3}: the captures; a half sentence, no period
-  std::string_view remedy;  ///< likewise
-  /// For a CUDA error: its numbers, the second one before CUDA 10.1. 0: none.
+  std::string_view why;                    ///< {1}, {2}, {3}: the captures; no period at the end
+  std::string_view remedy;                 ///< in the same form
+  /// For a CUDA error: its number, and the number it had before CUDA 10.1. 0: none.
   uint32_t cuda = 0;
   uint32_t old_cuda = 0;
 };
-/// All known known errors, specific wordings before general ones.
+/// All known errors, specific wordings before general ones.
 std::span<const Row> rows();
 
-/// Only the end of a log is read; its size in bytes.
+/// The number of bytes that are read at the end of a log.
 inline constexpr size_t kMaxLog = size_t{64} << 10;
 
 struct Found {
@@ -43,12 +43,12 @@ struct Found {
   Level level = Level::effect;
   std::string why = {};
   std::string remedy = {};
-  std::string text = {};  ///< the line, at most 300 bytes
-  size_t line = 0;        ///< counted from 1, in the part that is read
+  std::string text = {};  ///< the line of the log, at most 300 bytes
+  size_t line = 0;        ///< number of that line, from 1, in the part that is read
 };
 
 /// The known errors in the last kMaxLog bytes of `log`, each id once: causes first, then effects,
-/// then signs; within each the newest first. Decodes lines of docker's json-file.
+/// then signs, the newest first within each level. Decodes lines in docker's json-file format.
 std::vector<Found> find(std::string_view log);
 
 /// "why: …; try: …", with foreign text escaped.

@@ -13,7 +13,7 @@ constexpr size_t kMaxSkipped = 500;
 constexpr size_t kMaxWord = 256;
 constexpr size_t kMaxDigits = 10;
 constexpr size_t kMaxVersion = 32;
-/// How often a literal may be found in one line without a match of the rest.
+/// How often the first literal may be found in a line without a match of the rest of the pattern.
 constexpr size_t kMaxTries = 32;
 
 bool is_digit(char c) {
@@ -46,7 +46,7 @@ size_t length_of(char kind, std::string_view text) {
   });
 }
 
-/// The rest of a pattern behind its first literal, matched at one place of a line.
+/// Matches the rest of a pattern, after its first literal, at one place of a line.
 class Rest {
  public:
   Rest(std::string_view pattern, const Line& line) : pattern_(pattern), line_(line) {}
@@ -99,7 +99,7 @@ class Rest {
       }
     } else {
       length = length_of(kind, std::string_view(line_.lower).substr(at_));
-      // "libA.so: not found"
+      // "libA.so: not found": the colon does not belong to the word.
       while (kind == 'w' && length > 0 && line_.lower[at_ + length - 1] == ':') --length;
     }
     if (length == 0 || count_ == kMaxHoles) return false;
@@ -115,7 +115,7 @@ class Rest {
   size_t count_ = 0;
 };
 
-/// Whether a letter or digit at `at` would continue a word of the match.
+/// Whether position `left` is inside of a word.
 bool is_cut(const std::string& text, size_t left) {
   return left > 0 && left < text.size() && is_letter(text[left - 1]) && is_letter(text[left]);
 }
@@ -128,7 +128,7 @@ size_t escape_length(std::string_view text) {
   return std::min(text.size(), length + 1);
 }
 
-/// The hole before the first literal extends backwards from there.
+/// How many bytes at the end of `before` the hole before the first literal takes.
 size_t reach_back(char kind, std::string_view before) {
   if (kind == 't') return std::min(kMaxText, before.size());
   size_t length = 0;

@@ -21,15 +21,15 @@ Line line_of(std::string_view raw);
 inline constexpr size_t kMaxHoles = 3;
 using Captures = std::array<std::string_view, kMaxHoles>;  ///< parts of Line::text; empty: no hole
 
-/// Finds `pattern`, which is in lower case, in a line. It is literal except for
+/// Finds `pattern`, which is in lower case, in a line. The pattern is literal except for
 ///   {v}  a version: digits and dots        {n}  a number of at most ten digits
 ///   {w}  a word or path: no blank, quote, bracket, comma, backslash
 ///   {t}  any text, as short as possible, at most 200 bytes
 ///   {*}  the same, at most 500 bytes, without a capture
-/// and ^ at its beginning and $ at its end, for those of the line. It may begin with {w}, {n} or
-/// {t}, which then extend backwards from the literal behind them. A letter or digit at its
-/// beginning or end must not continue a word of the line. At most kMaxHoles captures. Takes time in
-/// proportion to the line.
+/// and ^ at its beginning and $ at its end, which match the beginning and the end of the line. It
+/// may begin with {w}, {n} or {t}, which then extend backwards from the literal text after them. A
+/// letter or digit at the beginning or end of the pattern only matches at the beginning or end of a
+/// word. At most kMaxHoles captures. The time is proportional to the length of the line.
 std::optional<Captures> match(std::string_view pattern, const Line& line);
 
 /// The first literal text of a pattern: a line without it does not match.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of known errors, in parts. A new one is a row and a message in tests/data/known errors.
+// The table of known errors, in parts. A new known error needs a row, and a message in
+// tests/data/known errors.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +12,13 @@
 
 namespace berth::known_error {
 
-// Texts that rows of several parts share.
+// Strings that rows of several parts share.
 inline constexpr std::string_view kLowerLevel =
     "a build for a lower x86-64 level, or another machine";
 inline constexpr std::string_view kRocmCode =
     "a build for this GPU's gfx target (rocminfo shows it)";
 
-// A row of each level.
+// Makes a row of each level.
 using Patterns = std::vector<std::string_view>;
 inline Row cause(std::string_view id, Patterns patterns, std::string_view why,
                  std::string_view remedy, uint32_t cuda = 0) {

@@ -7,7 +7,7 @@
 namespace berth::logs {
 namespace {
 
-/// Our entries are never longer.
+/// The maximal length of a line. Berth writes no longer ones.
 constexpr size_t kMaxLine = size_t{1} << 20;
 
 }  // namespace
@@ -55,7 +55,7 @@ size_t Decoder::feed_local(std::string_view bytes) {
   while (!at_start_ && bytes.size() - done >= kFrameHeader) {
     auto frame = read_frame_header(bytes.substr(done), key_);
     if (!frame) {
-      // Damage, or the middle of a frame.
+      // The file is damaged, or this is the middle of a frame.
       if (!searching_) skip_to_entry();
       ++done;
       continue;

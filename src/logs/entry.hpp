@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
-/// A container's output, as files on disk: `log`, and after a rotation `log.1` (the newest of the
-/// old ones), `log.2`, …
+/// The output of a container, in files: `log`, and after rotations `log.1` (the newest of the old
+/// files), `log.2`, …
 namespace berth::logs {
 
 inline constexpr const char* kLogFile = "log";
@@ -19,14 +19,14 @@ enum class Stream : uint8_t { out, error };
 /// missing newline.
 struct Entry {
   Stream stream = Stream::out;
-  int64_t time_ns = 0;  ///< since 1970: when its end arrived
+  int64_t time_ns = 0;  ///< since 1970: when the end of the entry arrived
   std::string text;
 };
 
 /// The format of the files.
 enum class Format {
-  json_file,  ///< docker's: an object for each entry
-  local,      ///< ours: the bytes as written (local.hpp)
+  json_file,  ///< docker's: one JSON object for each entry
+  local,      ///< Berth's: the bytes as written (local.hpp)
 };
 
 }  // namespace berth::logs

@@ -18,8 +18,8 @@ constexpr size_t kLanes = 16;
 using Lanes __attribute__((vector_size(kLanes))) = signed char;
 using Halves __attribute__((vector_size(kLanes))) = uint64_t;
 
-/// Copies kLanes bytes; returns whether none of them needs an escape: ASCII without controls, '"'
-/// and '\'.
+/// Copies kLanes bytes. Returns whether none of them needs an escape: all are ASCII, and none is a
+/// control character, '"' or '\'.
 bool copy_lanes(char* to, const char* from) {
   Lanes lanes;
   std::memcpy(&lanes, from, kLanes);
@@ -51,15 +51,15 @@ size_t copy_plain(char* to, std::string_view text) {
   return done;
 }
 
-/// The number of bytes to escape together: a UTF-8 sequence, or one ASCII byte.
+/// The number of leading bytes to escape together: a UTF-8 sequence, or one ASCII byte.
 size_t other_bytes(std::string_view text) {
   size_t size = 0;
   while (size < text.size() && static_cast<unsigned char>(text[size]) >= 0x80) ++size;
   return std::max<size_t>(size, 1);
 }
 
-/// Parses {"log":"…","stream":"stdout","time":"2026-11-20T12:00:00.000000007Z"} if nothing but the
-/// newline at the end is escaped: nearly every line.
+/// Parses {"log":"…","stream":"stdout","time":"2026-11-20T12:00:00.000000007Z"} if only the newline
+/// at the end is escaped, as in nearly every line.
 std::optional<Entry> parse_plain_entry(std::string_view line) {
   constexpr std::string_view kOut = "\",\"stream\":\"stdout\",\"time\":\"";
   constexpr std::string_view kErr = "\",\"stream\":\"stderr\",\"time\":\"";
@@ -74,7 +74,7 @@ std::optional<Entry> parse_plain_entry(std::string_view line) {
   std::string_view text = line.substr(kStart.size(), line.size() - kStart.size() - kTail);
   bool newline = text.ends_with("\\n");
   if (newline) text.remove_suffix(2);
-  // A quote could be the end of the text, and a backslash before the "n" an escaped backslash.
+  // A quote could end the text, and the backslash before the "n" could itself be escaped.
   if (!time_ns || text.find_first_of("\"\\") != std::string_view::npos) return std::nullopt;
   if (json::find_foreign_byte(text) != std::string_view::npos) return std::nullopt;
   Entry entry{out ? Stream::out : Stream::error, *time_ns, {}};

@@ -37,7 +37,7 @@ class LineCutter {
   /// Whether the next byte begins an entry.
   bool at_start() const { return rest_.empty(); }
 
-  /// The end of the stream: the rest has no newline.
+  /// Call at the end of the stream: calls `sink` with the rest, which has no newline.
   template <class Sink>
   void finish(const Sink& sink) {
     if (!rest_.empty()) sink(std::string_view(rest_));

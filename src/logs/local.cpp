@@ -8,9 +8,9 @@ namespace {
 
 constexpr std::string_view kFileMagic = "BRTHLOG1";
 constexpr std::string_view kFrameMagic = "\xb7\x1f";
-constexpr uint8_t kEnd = 2;  // beside the number of the stream
+constexpr uint8_t kEnd = 2;  // a flag, combined with the number of the stream
 
-// A header: magic 2, kind 1, zero 1, size 4, time 8, check 8.
+// A header in bytes: magic 2, kind 1, zero 1, size 4, time 8, checksum 8.
 
 void put(char* to, uint64_t value, size_t bytes) {
   for (size_t i = 0; i < bytes; ++i) to[i] = static_cast<char>(value >> (8 * i));
@@ -24,7 +24,7 @@ uint64_t get(const char* from, size_t bytes) {
   return value;
 }
 
-/// splitmix64's mixing: every input bit changes half of the output.
+/// The mixing function of splitmix64: every input bit changes half of the output bits on average.
 uint64_t mix(uint64_t value) {
   value += 0x9e3779b97f4a7c15;
   value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;

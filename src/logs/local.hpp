@@ -10,9 +10,9 @@
 
 /// The format of the driver `local`, which is Berth's own: a file starts with a LocalKey, followed
 /// by frames, each with a header and the bytes of one read(2) as the container wrote them. A header
-/// has a checksum, keyed by a number that the container does not know: after damage a reader
-/// continues at the next header, and the container's output is never mistaken for one. Numbers are
-/// little-endian. Pure.
+/// has a checksum, keyed by a number that the container does not know, so that after damage a
+/// reader finds the next header, and never mistakes output of the container for a header. Numbers
+/// are little-endian. Pure.
 namespace berth::logs {
 
 inline constexpr size_t kMaxFrame = size_t{1} << 20;  ///< bytes of one frame
@@ -22,14 +22,14 @@ inline constexpr size_t kFileHeader = 16;
 struct LocalKey {
   uint64_t number = 0;
 };
-/// "BRTHLOG1", the key.
+/// The header of a file: "BRTHLOG1", then the key.
 std::array<char, kFileHeader> write_file_header(LocalKey key);
-/// Nothing if it is not a file of this format.
+/// Nothing if the file does not have this format.
 std::optional<LocalKey> read_file_header(std::string_view bytes);
 
 struct Frame {
   Stream stream = Stream::out;
-  bool end = false;  ///< of this life: the rest of both streams has no newline; of size 0
+  bool end = false;  ///< the container has ended: the rest of both streams has no newline
   uint32_t size = 0;
   int64_t time_ns = 0;
 };

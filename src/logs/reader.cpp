@@ -12,12 +12,12 @@
 namespace berth::logs {
 namespace {
 
-constexpr size_t kStep = size_t{256} << 10;  // more than a frame that a writer makes
+constexpr size_t kStep = size_t{256} << 10;  // more than a frame that Berth writes
 /// A rotation takes microseconds, unless the writer is killed in the middle of it.
 constexpr int kTries = 50;
 constexpr std::chrono::milliseconds kPause{2};
 
-/// The numbers of the existing files, `log` being 0, the oldest first.
+/// The numbers of the existing files, the oldest first; `log` is 0.
 Result<std::vector<uint64_t>> find_files(const sys::Fd& directory) {
   const std::string prefix = std::string(kLogFile) + ".";
   std::vector<uint64_t> found;
@@ -40,7 +40,7 @@ std::string name_of(uint64_t number) {
 Result<Reader> Reader::open(sys::Fd directory) {
   Reader reader;
   reader.directory_ = std::move(directory);
-  // The end first: later output is not part of it.
+  // Finds the end first, so that output that arrives later is not included.
   auto current = reader.open_named(kLogFile);
   if (!current.ok() && current.error().kind != Kind::not_found) return std::move(current).error();
   if (current.ok()) {
@@ -60,7 +60,8 @@ Result<Reader::File> Reader::open_named(const std::string& name) const {
   return file;
 }
 
-// The oldest first. A file that is renamed meanwhile may appear twice, or not: then all again.
+// Opens the oldest file first. A file that is renamed meanwhile may be found twice or not at all;
+// then all files are opened again.
 Result<std::vector<Reader::File>> Reader::open_all() const {
   for (int tries = 0;; ++tries) {
     std::vector<File> files;
@@ -90,7 +91,8 @@ Result<void> Reader::open_file(File file, uint64_t offset) {
   return {};
 }
 
-// Always from the first unconsumed byte: on a full disk a writer removes half an entry again.
+// Always reads from the first unconsumed byte, because on a full disk the writer removes a partial
+// entry again.
 Result<bool> Reader::read_more() {
   uint64_t size = kStep;
   if (end_ && end_->inode == file_.inode) {
@@ -100,13 +102,13 @@ Result<bool> Reader::read_more() {
     buffer_.resize(size);
     size_t count = TRY(sys::read_at(file_.fd, offset_, buffer_.data(), size, kLogFile));
     buffer_.resize(count);
-    // Written while the file was still empty.
+    // The file was still empty when it was opened.
     if (offset_ == 0 && count >= kFileHeader) decoder_.begin_file(buffer_);
     size_t taken = decoder_.feed(buffer_);
     offset_ += taken;
     if (taken > 0) return true;
     if (count < size || size != kStep || count == 0) return false;
-    size = 8 * kStep;  // an entry of another writer may be long
+    size = 8 * kStep;  // the entry of a writer other than Berth may be long
   }
 }
 
@@ -118,12 +120,13 @@ Result<std::optional<Entry>> Reader::next() {
   }
 }
 
-// At the end of the file. False if no file follows it.
+// Call at the end of the file. False if no file follows.
 Result<bool> Reader::next_file() {
   if (end_ && end_->inode == file_.inode) return false;
   auto now = TRY(sys::stat_entry(directory_, kLogFile));
   if (now && now->st_ino == file_.inode) return false;
-  // The last entries may have been written between our reaching its end and its replacement.
+  // The last entries may have been written after we reached the end of the file and before it was
+  // replaced.
   if (!std::exchange(file_ended_, true)) return true;
   auto file = TRY(successor());
   if (!file) return false;
@@ -152,7 +155,7 @@ Result<std::optional<Reader::File>> Reader::successor() const {
     size_t next = ours ? *ours + 1 : 0;
     bool gap = ours && next < numbers.size() && numbers[next] + 1 != numbers[*ours];
     if (next >= numbers.size() || gap) {
-      if (tries < kTries) continue;  // the writer is about to fill it
+      if (tries < kTries) continue;  // the writer is about to fill the gap
       if (next >= numbers.size()) return std::optional<File>();
     }
     auto file = open_named(name_of(numbers[next]));
@@ -184,7 +187,7 @@ Result<std::deque<Entry>> Reader::tail(uint64_t count) {
   for (uint64_t window = kStep;; window *= 8) {
     bool all = TRY(begin_near_end(window));
     std::deque<Entry> kept;
-    // A line that may be the end of a longer entry says nothing about the entries before it.
+    // An entry whose beginning was not read may be the end of a longer entry, so it does not count.
     uint64_t unsure = 0;
     std::deque<bool> sure;
     while (auto entry = TRY(next())) {

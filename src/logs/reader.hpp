@@ -24,18 +24,18 @@ class Decoder {
  public:
   /// Begins a file; its first bytes (up to kFileHeader) show the format.
   void begin_file(std::string_view first_bytes);
-  /// The following bytes are from the middle of the file.
+  /// Call if the following bytes are from the middle of the file.
   void skip_to_entry();
 
-  /// Consumes whole entries from the front of `bytes` and returns their number of bytes. The caller
-  /// passes the rest again, with more behind it.
+  /// Consumes whole entries from the front of `bytes` and returns how many bytes these have. The
+  /// caller passes the rest again, followed by more bytes.
   size_t feed(std::string_view bytes);
-  /// The end: makes entries of the rest of both streams.
+  /// Call at the end: makes entries of the rest of both streams.
   void finish();
 
   /// The next entry; nothing when more bytes are needed.
   std::optional<Entry> take();
-  /// Whether the last taken entry began at the beginning of a file, or later.
+  /// Whether the last taken entry is complete: its beginning was in the bytes that were read.
   bool was_whole() const { return last_whole_; }
 
  private:
@@ -49,7 +49,7 @@ class Decoder {
   };
   struct Lines {
     LineCutter cutter;
-    bool whole = true;  ///< its beginning was seen
+    bool whole = true;  ///< the beginning of the entry was seen
     int64_t time_ns = 0;
   };
   Format format_ = Format::json_file;
@@ -71,7 +71,7 @@ class Reader {
   Result<std::optional<Entry>> next();
   /// Makes next() continue beyond that end.
   void go_on() { end_.reset(); }
-  /// The last `count` entries. next() continues behind them.  Errors: io.
+  /// The last `count` entries. next() continues after them.  Errors: io.
   Result<std::deque<Entry>> tail(uint64_t count);
   /// The rest, after the container has ended and next() has returned the last whole entry.
   std::vector<Entry> rest();
@@ -97,7 +97,7 @@ class Reader {
   File file_;
   uint64_t offset_ = 0;  ///< in file_, of the first byte in buffer_
   std::string buffer_;
-  bool file_ended_ = false;  ///< it was replaced, and read to its end since
+  bool file_ended_ = false;  ///< the file was replaced, and has been read to its end since
   std::optional<End> end_;
   Decoder decoder_;
 };

@@ -12,7 +12,7 @@
 namespace berth::logs {
 namespace {
 
-/// Size of one write. On the stack, of which only the used part becomes resident.
+/// The size of one write. The buffer is on the stack: only the used part becomes resident.
 constexpr size_t kBuffer = size_t{160} << 10;
 static_assert(kBuffer >= max_json_entry(kMaxPiece));
 
@@ -52,7 +52,7 @@ Result<uint64_t> whole_json(const sys::Fd& file, uint64_t size) {
 
 /// The end of the last whole frame.
 Result<uint64_t> whole_local(const sys::Fd& file, uint64_t size, LocalKey key) {
-  // After a normal end of its writer a log ends with a frame without bytes.
+  // If the writer ended normally, the log ends with a frame without bytes.
   for (uint64_t window : {uint64_t{kFrameHeader}, uint64_t{kMaxFrame + kFrameHeader}}) {
     uint64_t start = size - std::min<uint64_t>(size - kFileHeader, window);
     std::string bytes = TRY(sys::read_at(file, start, size - start, kLogFile));
@@ -64,7 +64,7 @@ Result<uint64_t> whole_local(const sys::Fd& file, uint64_t size, LocalKey key) {
       return end <= size ? end : start + at;
     }
   }
-  return size;  // damage that readers pass over
+  return size;  // damage, which readers skip
 }
 
 }  // namespace
@@ -162,7 +162,8 @@ void Writer::add_local(Stream stream, std::string_view bytes) {
     if (is_full(0)) rotate();
     std::string_view part = bytes;
     if (rotate_at_ != 0 && is_full(kFrameHeader + bytes.size())) {
-      // Files end with whole lines if possible, so that readers of the next one miss nothing.
+      // A file ends with a whole line if possible, so that a reader of only the next file gets
+      // whole lines.
       uint64_t room = rotate_at_ - size_;
       size_t newline =
           room > kFrameHeader ? bytes.rfind('\n', room - kFrameHeader) : std::string_view::npos;
@@ -208,20 +209,20 @@ bool Writer::is_full(uint64_t more) const {
 }
 
 void Writer::rotate() {
-  // If it fails now, it is tried again when the file has grown by as much again.
+  // If the rotation fails, it is tried again when the file has grown by max_bytes.
   if (!try_to_rotate().ok()) rotate_at_ = size_ + settings_.max_bytes;
 }
 
 Result<void> Writer::try_to_rotate() {
-  // Before any name changes: without a new file the old one keeps its name.
+  // The new file is made before any file is renamed: if that fails, the old file keeps its name.
   Writer next;
   next.settings_ = settings_;
-  TRY(sys::remove_entry(directory_, kNewFile));  // of a writer that was killed
+  TRY(sys::remove_entry(directory_, kNewFile));  // left by a writer that was killed
   next.file_ = TRY(
       sys::open_at(directory_, kNewFile, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW, 0600));
   TRY(next.begin_file());
-  // The oldest first, so that no rename replaces a file. ext4 flushes a file that replaces another,
-  // or was truncated, to the disk at once, and the container would wait for that.
+  // Renames the oldest file first, so that no rename replaces a file. ext4 flushes a file that
+  // replaces another, or was truncated, to the disk at once, and the container would wait for that.
   if (settings_.max_files > 1) {
     TRY(sys::remove_entry(directory_, old_name(settings_.max_files - 1)));
   }

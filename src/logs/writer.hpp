@@ -18,21 +18,21 @@ struct Settings {
   uint64_t max_files = 1;  ///< including the current one, at least 1
 };
 
-/// Writes the log of one container. It is part of a process that exists once per container: it
-/// keeps no buffer but the beginning of a line, and works on the stack. A full disk loses entries:
-/// one that does not fit is removed again, so that no half of it stays.
+/// Writes the log of one container. There is one process with a Writer per container, so it buffers
+/// only the beginning of a line, and otherwise works on the stack. When the disk is full, entries
+/// are lost: a partly written entry is removed again.
 class Writer {
  public:
-  /// Opens or makes the log in `directory`; cuts off a partial entry of a killed writer.  Errors:
-  /// io.
+  /// Opens or creates the log in `directory`, and cuts off a partial entry of a writer that was
+  /// killed.  Errors: io.
   static Result<Writer> open(const sys::Fd& directory, Settings settings);
 
-  /// The number of bytes, at most `most`, with which the next add() ends at a block boundary of the
-  /// file: writing whole blocks takes a third less kernel time.
+  /// The number of bytes, at most `most`, to pass to the next add(), so that it ends at a block
+  /// boundary of the file: writing whole blocks takes a third less kernel time.
   size_t best_piece(size_t most) const;
-  /// Adds the bytes of one read of a stream; at most kMaxFrame.
+  /// Adds the bytes of one read from a stream, at most kMaxFrame.
   void add(Stream stream, std::string_view bytes);
-  /// The container has ended: writes the rest of its streams, which has no newline.
+  /// Call when the container has ended: writes the rest of both streams, which has no newline.
   void finish();
 
  private:

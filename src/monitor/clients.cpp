@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hostile: nobody. The socket is in a directory of the user's alone; packets of clients are
-// validated all the same.
+// Hostile: nothing. The socket is in a directory that only the user can enter. Packets of clients
+// are validated nevertheless.
 #include "monitor/clients.hpp"
 
 #include <algorithm>
@@ -28,8 +28,8 @@ void Clients::add(sys::Fd client) {
 }
 
 Result<void> Clients::listen(const sys::Fd& directory) {
-  TRY(sys::remove_entry(directory, kAttachSocket));  // of a monitor that was killed
-  // Through our own descriptor: the path of a socket has at most 107 bytes.
+  TRY(sys::remove_entry(directory, kAttachSocket));  // left by a monitor that was killed
+  // The path goes through our descriptor, because the path of a socket has at most 107 bytes.
   listener_ = TRY(
       sys::listen_unix(sys::fd_path(directory) + "/" + kAttachSocket, sys::SocketType::messages));
   return {};
@@ -39,7 +39,7 @@ void Clients::add_to(std::vector<pollfd>& entries, Input input) const {
   entries.push_back({listener_.get(), POLLIN, 0});
   for (const Client& client : clients_) {
     short events = client.pending.empty() ? 0 : POLLOUT;
-    // A client's end shows as POLLHUP, which needs no flag.
+    // The end of a client is reported as POLLHUP, which needs no flag.
     if (input == Input::wanted || (client.hello & kWantsInput) == 0) events |= POLLIN;
     entries.push_back({client.socket.get(), events, 0});
   }
@@ -63,7 +63,7 @@ void Clients::serve(const std::vector<pollfd>& entries, size_t first, ClientWish
   if (clients_.size() < kMaxClients) return add(std::move(*connection));
   std::string_view count(reinterpret_cast<const char*>(&kMaxClients), sizeof kMaxClients);
   char full = static_cast<char>(FromMonitor::full);
-  ignore(sys::offer_packet(*connection, kind_byte(full), count));  // it sees that we hang up
+  ignore(sys::offer_packet(*connection, kind_byte(full), count));  // the client sees the EOF
 }
 
 void Clients::receive(Client& client, ClientWishes& wishes) {
@@ -158,7 +158,8 @@ void Clients::send_exit(int status) {
   forget_dropped();
 }
 
-// Its place stays until the round is over: others are identified by theirs.
+// The element of the client stays until the round is over, because clients are identified by their
+// index.
 void Clients::drop(Client& client, ClientWishes* wishes) {
   if (!client.socket) return;
   client.socket.reset();

@@ -15,7 +15,7 @@
 
 namespace berth::monitor {
 
-/// The requests of clients.
+/// What clients ask the monitor to do.
 class ClientWishes {
  public:
   virtual ~ClientWishes() = default;
@@ -26,8 +26,8 @@ class ClientWishes {
 };
 
 /// The clients of a container: `berth run` in the foreground, `berth attach`, `berth start -a`. A
-/// slow client that must see all makes the container wait, as a pipe would. Any other client loses
-/// what it is too slow for, and is told how much.
+/// slow client that must see all output makes the container wait, as a pipe would. Any other slow
+/// client loses output, and gets the number of lost bytes.
 class Clients {
  public:
   /// Adds a connected client; an empty `client` adds none.
@@ -35,18 +35,20 @@ class Clients {
   /// Accepts more clients through kAttachSocket in `directory`.
   Result<void> listen(const sys::Fd& directory);
 
-  /// Appends the descriptors to poll. While the container takes no input (`Input::full`) none is
-  /// received.
+  /// Appends the descriptors to poll. With `Input::full` the container takes no input, so none is
+  /// received from clients.
   enum class Input { wanted, full };
   void add_to(std::vector<pollfd>& entries, Input input) const;
   /// Serves the entries that add_to() appended from `first` on.
   void serve(const std::vector<pollfd>& entries, size_t first, ClientWishes& wishes);
 
-  /// False while a client that must see all has not taken the last piece.
+  /// False while a client that must see all output has not received the last piece.
   bool are_ready() const;
-  /// At most kMaxData bytes. They are queued for a client that must see all and is not ready.
+  /// Sends at most kMaxData bytes. Queues them for a client that must see all output and is not
+  /// ready.
   void show(FromMonitor stream, std::string_view bytes);
-  /// Tells every client that the container has ended; it leaves when it has received everything.
+  /// Tells every client that the container has ended. A client is dropped once it has received
+  /// everything.
   void send_exit(int status);
   bool none() const { return clients_.empty(); }
 
@@ -56,7 +58,7 @@ class Clients {
     char hello = 0;
     std::vector<std::string> pending;  ///< packets that did not fit, the oldest first
     uint64_t skipped = 0;
-    bool leaving = false;  ///< after the pending packets
+    bool leaving = false;  ///< to be dropped after the pending packets
   };
   void receive(Client& client, ClientWishes& wishes);
   void offer(Client& client, FromMonitor kind, std::string_view bytes);

@@ -44,7 +44,7 @@ std::optional<HealthCheck> parse_health_check(std::string_view text) {
     if (word.string() == nullptr) return std::nullopt;
     check.command.push_back(*word.string());
   }
-  // Added to a time point it must not overflow.
+  // The sum of a time point and this must not overflow.
   constexpr nanoseconds kLongest = std::chrono::hours(24) * 3650;
   check.interval = std::min(nanoseconds(number("Interval")), kLongest);
   check.timeout = std::min(nanoseconds(number("Timeout")), kLongest);
@@ -126,7 +126,7 @@ void Health::serve() {
 
 void Health::begin() {
   next_ = Clock::now() + check_.interval;
-  // No command can run in it, which says nothing about its health.
+  // In a paused container no command can run; this is not a failure.
   if (is_paused(runtime_.files)) return;
   auto null = sys::open_at(sys::cwd(), "/dev/null", O_RDWR | O_NOCTTY);
   auto pipe = sys::make_pipe();
@@ -152,12 +152,12 @@ void Health::begin() {
 
 void Health::collect() {
   std::array<char, kMaxHealthOutput> buffer;
-  // A fast writer must not keep us from everything else.
+  // Limited, so that a fast writer does not keep us from other work.
   for (int pieces = 0; output_ && pieces < 64; ++pieces) {
     auto count = sys::read_some(output_, buffer, "output of the health check");
     if (!count.ok() && count.error().kind == Kind::busy) return;
     if (!count.ok() || *count == 0) return output_.reset();
-    // More is read, so that the check does not block, and discarded.
+    // Output beyond the limit is read, so that the check does not block, and discarded.
     size_t room = kMaxHealthOutput - std::min(kMaxHealthOutput, result_.output.size());
     result_.output.append(buffer.data(), std::min(room, *count));
     if (*count > room && !result_.output.ends_with("...")) result_.output += "...";
@@ -175,7 +175,7 @@ void Health::end(int exit_code) {
   next_ = Clock::now() + check_.interval;
 }
 
-// Killing only berth-runtime would leave the command behind in the container.
+// Kills the command too: killing only berth-runtime would leave it in the container.
 void Health::kill() {
   auto text = sys::read_file_if_exists(state_, kHealthPidFile, 64);
   auto pid = text.ok() && *text ? parse_u64(trim(**text)) : std::nullopt;

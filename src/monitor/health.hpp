@@ -21,17 +21,15 @@ struct HealthCheck {
   std::vector<std::string> command;
   std::chrono::nanoseconds interval{0};
   std::chrono::nanoseconds timeout{0};
-  std::chrono::nanoseconds start_period{0};  ///< failures in it count only after a success
-  /// This many failures in a row make it unhealthy; usually 3:
-  /// engine/container/health_settings.cpp.
-  int64_t retries = 0;
+  std::chrono::nanoseconds start_period{0};  ///< failures in this period count only after a success
+  int64_t retries = 0;                       ///< this many failures in a row make it unhealthy
 };
 
-/// Parses kHealthCheckFile, which berth writes; nothing for other text.
+/// Parses kHealthCheckFile, which berth writes. Nothing if `text` has another form.
 std::optional<HealthCheck> parse_health_check(std::string_view text);
 
 struct HealthResult {
-  int64_t start_ns = 0;  ///< since 1970, as the next
+  int64_t start_ns = 0;  ///< since 1970, as is end_ns
   int64_t end_ns = 0;
   int exit_code = 0;  ///< -1: it took too long
   std::string output;
@@ -56,8 +54,8 @@ inline constexpr size_t kMaxHealthOutput = 4096;
 /// Runs the check of a container periodically, and updates kHealthFile.
 class Health {
  public:
-  /// `words`: the arguments before the command, "berth-runtime … exec …"; `program` is its path.
-  /// `files`: the container's, which show whether it is paused.
+  /// `words`: the arguments before the command, "berth-runtime … exec …"; `program`: the path of
+  /// berth-runtime. `files`: the files of the container, which show whether it is paused.
   struct Runtime {
     std::string program;
     std::vector<std::string> words;
@@ -72,10 +70,10 @@ class Health {
   std::chrono::milliseconds patience() const;
   /// Appends the descriptors to poll.
   void add_to(std::vector<pollfd>& entries) const;
-  /// Does the due work.
+  /// Starts or ends a check if it is time.
   void serve();
   std::string_view status() const { return known_.status_name(); }
-  /// The process that runs the check, a child of ours; -1: none.
+  /// The child process that runs the check; -1: none.
   pid_t pid() const { return process_ ? process_.pid() : -1; }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs as: the caller of berth (root, or root of a user namespace). Hostile: the container's
-// output, which is only copied and quoted.
+// Runs as: the caller of berth (root, or root of a user namespace). Hostile: the output of the
+// container, which is only copied and quoted.
 #include "monitor/monitor.hpp"
 
 #include <fcntl.h>
@@ -40,12 +40,13 @@ using std::chrono::steady_clock;
 
 constexpr const char* kOomFile = "oom";
 constexpr size_t kLongestNote = size_t{16} << 10;
-/// berth-holder reaps the container's first process and tells us at the same moment.
+/// How long to wait for the report of berth-holder, which reaps the container's first process and
+/// reports at once.
 constexpr milliseconds kTold{1000};
-/// The longest wait for a user's stop between two starts.
+/// How often to check, between two starts, whether the user has stopped the container.
 constexpr milliseconds kLook{100};
 
-// Readers of the ledger hold it for a moment; another holder may keep it, and is not waited for.
+// Readers of the ledger hold the lock briefly. Other holders may keep it: the wait is short.
 bool lock_soon(const sys::Fd& file, const std::string& name) {
   for (int attempt = 0; attempt < 100; ++attempt) {
     auto locked = sys::try_lock(file, sys::LockMode::shared, name);
@@ -61,12 +62,12 @@ class Monitor final : public ClientWishes, public Streams::Sink {
 
   Result<void> open();
   Result<void> first_start();
-  /// False if there is nothing to take over.
+  /// False if no container is left to take over.
   Result<bool> take_over();
   Result<void> stay();
-  /// Records the end. True when the container is to be restarted.
+  /// Records the end of the container. True if it is to be restarted.
   bool finish();
-  /// False when it is not to be restarted any more.
+  /// False if the container is not to be restarted after all.
   Result<bool> start_again();
   Result<void> clean_up();
   void linger();
@@ -100,7 +101,8 @@ class Monitor final : public ClientWishes, public Streams::Sink {
   Stopped is_stopped() const;
   bool is_wanted_again(std::optional<int> status) const;
   bool wait_before_restart();
-  /// Waits for clients, streams and signals for `patience`; true when `process` has ended.
+  /// Waits for clients, streams and signals for `patience`; with Watch::process returns true when
+  /// the process has ended.
   enum class Watch { nobody, process };
   Result<bool> serve(Watch watch, std::optional<milliseconds> patience);
   void hear_signals();
@@ -113,25 +115,25 @@ class Monitor final : public ClientWishes, public Streams::Sink {
   sys::Fd state_;
   sys::Fd signals_;
   std::optional<logs::Writer> log_;
-  std::unique_ptr<Health> health_;  ///< none, for most containers
+  std::unique_ptr<Health> health_;  ///< null for most containers
   Streams streams_;
   Clients clients_;
-  sys::Fd gpus_;       ///< the lease of its GPUs: without our lock others take them for free
-  std::string lease_;  ///< its file; both empty for most containers
+  sys::Fd gpus_;       ///< the lease of the GPUs; without our lock they count as free
+  std::string lease_;  ///< the file of the lease; both are empty for most containers
   sys::Process init_;
   ScopeMemory memory_;
-  bool own_child_ = true;  ///< init_ is ours to wait for, not berth-holder's
+  bool own_child_ = true;  ///< init_ is a child of this process, not of berth-holder
   int restarts_ = 0;
   milliseconds pause_{0};
   steady_clock::time_point started_at_;
-  std::optional<int> exit_code_;  ///< none: it was not seen
-  std::optional<int> last_exit_;  ///< of the life before
+  std::optional<int> exit_code_;  ///< none: unknown
+  std::optional<int> last_exit_;  ///< of the previous run
   bool runtime_reported_ = false;
-  bool deleted_ = true;  ///< the container of the last life
+  bool deleted_ = true;  ///< the container of the previous run was deleted
 };
 
 Result<void> Monitor::open() {
-  // PIPE: the engine may be gone when we report. The others must not make us leave the container.
+  // SIGPIPE: the engine may have ended when we report. The others must not end this process.
   signals_ = TRY(sys::receive_signals({SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGCHLD}));
   // The container's first process becomes our child when `berth-runtime create` has ended.
   TRY(sys::become_subreaper());
@@ -171,21 +173,21 @@ Result<void> Monitor::call_runtime(std::vector<std::string> words) {
 }
 
 Result<void> Monitor::first_start() {
-  // The size of its terminal, before the command can query it.
+  // Sets the size of the terminal before the command can query it.
   TRY(serve(Watch::nobody, milliseconds(0)));
   TRY(start());
   sys::Fd told = std::move(options_.report);
-  ignore(sys::write_all(told, "\n", "report"));  // the engine may be gone; the container stays
+  ignore(sys::write_all(told, "\n", "report"));  // if the engine has ended, the container runs on
   return {};
 }
 
-// berth-runtime makes the container and waits at the gate, until its end can be observed whatever
-// happens to us.
+// berth-runtime makes the container and waits at the gate. It opens once the container's end will
+// be observed even if we are killed.
 Result<void> Monitor::start() {
   streams_ = TRY(Streams::open(options_.terminal ? Terminal::yes : Terminal::no,
                                options_.keep_stdin ? KeepInput::yes : KeepInput::no, state_));
   auto [gate, theirs] = TRY(sys::socket_pair());
-  // berth-runtime would do this by itself, but then be executed twice.
+  // Otherwise berth-runtime would do this, and execute itself a second time.
   auto program = TRY(sys::protect_program(options_.runtime));
   sys::SpawnOptions spawn;
   if (program) {
@@ -229,17 +231,17 @@ Result<void> Monitor::open_gate(const sys::Fd& gate) {
 }
 
 Result<void> Monitor::note_start() {
-  // Without the line its state would be unknown, so on a full disk it does not start.
+  // Without the line in the record the state would be unknown, so with a full disk the start fails.
   keep_gpus();
   TRY(append_start(options_.files, {init_.pid(), restarts_}));
   emit("start");
-  // A stop during the start had no process to signal.
+  // If the user has stopped the container during the start, there was no process to signal.
   if (is_stopped() == Stopped::yes) ignore(init_.signal(SIGKILL));
   watch_health();
   return {};
 }
 
-// Only berth-runtime knows whether it was started already, and refuses a second start.
+// Only berth-runtime knows whether the container was started already; it refuses a second start.
 void Monitor::begin_again() {
   bool started = call_runtime({"start", options_.id}).ok();
   auto ended = sys::await_end(init_.pidfd(), milliseconds(0));
@@ -253,8 +255,9 @@ Result<void> Monitor::hold(pid_t pid) {
   return {};
 }
 
-// Between two lives of the container our lock keeps its GPUs. The process that started us holds it
-// too, until we have reported that the container runs. berth-runtime replaces a lost lease.
+// Our lock on the lease keeps the GPUs between two runs of the container. The process that started
+// us holds the lock too, until we have reported that the container runs. berth-runtime replaces a
+// lost lease.
 void Monitor::keep_gpus() {
   auto text =
       sys::read_file_if_exists(sys::cwd(), options_.bundle + "/" + kGpuLeaseNote, kLongestNote);
@@ -291,10 +294,10 @@ void Monitor::serve_health() {
   if (health_->status() != before) emit("health_status: " + std::string(health_->status()));
 }
 
-// The previous monitor was killed at any point. The parked packet shows how far it had come.
+// The previous monitor may have been killed at any point. The parked packet shows how far it came.
 Result<bool> Monitor::take_over() {
   options_.report.reset();
-  ignore(sys::write_file(state_, kAdoptedFile, "", 0600));  // only for a message to the user
+  ignore(sys::write_file(state_, kAdoptedFile, "", 0600));  // only used for a message to the user
   own_child_ = false;
   auto parked = TRY(Streams::adopt(options_.parked));
   if (parked) {
@@ -303,7 +306,7 @@ Result<bool> Monitor::take_over() {
     restarts_ = known.restarts;
     exit_code_ = received_exit(milliseconds(0));
     if (exit_code_) return true;
-    if (!hold(parked->pid).ok()) return true;  // its end has just been reported
+    if (!hold(parked->pid).ok()) return true;  // the process has ended; this has just been reported
     keep_gpus();
     if (known.started) watch_health();
     if (!known.started) begin_again();
@@ -351,7 +354,7 @@ Result<bool> Monitor::serve(Watch watch, std::optional<milliseconds> patience) {
                                  {process ? init_.pidfd().get() : -1, POLLIN, 0},
                                  {memory_.changes(), POLLIN, 0}};
   size_t streams = entries.size();
-  // While a client that must see all is behind, the container waits, as at a full pipe.
+  // While a client that must see all output is behind, the container waits, as with a full pipe.
   using Output = Streams::Output;
   streams_.add_to(entries, clients_.are_ready() ? Output::wanted : Output::full);
   size_t clients = entries.size();
@@ -367,7 +370,7 @@ Result<bool> Monitor::serve(Watch watch, std::optional<milliseconds> patience) {
   std::vector<pollfd> of_streams(entries.begin(), entries.begin() + static_cast<long>(clients));
   if (health_) serve_health();
   entries.resize(health);
-  // Clients first: one that attaches before a piece arrives sees it.
+  // Clients are served first, so that a client that attaches before output arrives gets it.
   clients_.serve(entries, clients, *this);
   streams_.serve(of_streams, streams, *this);
   streams_.park_again(options_.told, options_.parked, init_.pid());
@@ -375,7 +378,7 @@ Result<bool> Monitor::serve(Watch watch, std::optional<milliseconds> patience) {
 }
 
 Result<void> Monitor::stay() {
-  if (!init_) return {};  // it had ended before we took over
+  if (!init_) return {};  // the process had ended before we took over
   while (!TRY(serve(Watch::process, std::nullopt))) {
   }
   return {};
@@ -403,7 +406,7 @@ std::optional<int> Monitor::received_exit(milliseconds patience) {
     if (ended.pid == init_.pid() || read_lines(options_.files, ended.pid).started) {
       return sys::exit_status(ended.status).shell_code();
     }
-    ignore(sys::take_packet(options_.told, bytes));  // another orphan of it
+    ignore(sys::take_packet(options_.told, bytes));  // another orphan of the container
   }
 }
 
@@ -439,10 +442,10 @@ bool Monitor::finish() {
   exit_code_ = find_exit();
   streams_.drain(*this);
   if (log_) log_->finish();
-  deleted_ = delete_container().ok();  // the next command sweeps leftovers
+  deleted_ = delete_container().ok();  // the next command removes what is left
   const bool oom_killed = take_oom();
   bool again = is_wanted_again(exit_code_);
-  // Before it is reaped: otherwise berth-holder would tell the next monitor how it ended.
+  // Recorded before the process is reaped: until then berth-holder can report the end.
   ignore(append_exit(options_.files, {exit_code_,
                                       again ? Restarting::yes : Restarting::no,
                                       oom_killed,
@@ -462,7 +465,7 @@ bool Monitor::finish() {
   return again;
 }
 
-// True if the user has stopped it meanwhile.
+// True if the user has stopped the container meanwhile.
 bool Monitor::wait_before_restart() {
   using std::chrono::seconds;
   auto lived = std::chrono::duration_cast<seconds>(steady_clock::now() - started_at_);
@@ -510,18 +513,18 @@ void Monitor::remove_state() {
 }
 
 Result<void> Monitor::clean_up() {
-  // The state last: a process that finds it checks whether the rest is gone.
+  // The state is removed last: a process that finds it checks whether the rest is gone.
   auto removed = options_.remove ? remove_files() : Result<void>();
-  // If the container could not be ended it keeps its GPUs: others check its lease.
+  // A container that could not be deleted keeps its GPUs: other processes check the lease.
   if (gpus_ && deleted_) ignore(sys::remove_entry(sys::cwd(), lease_));
   remove_state();
-  // For all copies of the descriptor: berth-holder has one.
+  // Unlocks for all copies of the descriptor; berth-holder has one.
   sys::unlock(options_.lock);
   return removed;
 }
 
 Result<void> Monitor::remove_files() {
-  // The name may be another container's if ours was removed by force.
+  // If our container was removed by force, the name may belong to another container.
   const std::string name = read_name(options_.files);
   const std::string link = options_.names + "/" + name;
   auto holder = sys::read_link(sys::cwd(), link);
@@ -533,8 +536,8 @@ Result<void> Monitor::remove_files() {
   return {};
 }
 
-// A client that learns of the end finds the container fully removed. It may still be reading the
-// last output.
+// Stays until clients have read the last output. A client that is told of the end finds the
+// container removed.
 void Monitor::linger() {
   clients_.send_exit(last_exit_.value_or(-1));
   while (!clients_.none()) {
@@ -548,7 +551,7 @@ void Monitor::emit(const std::string& action, std::map<std::string, std::string>
 }
 
 void Monitor::report(const Error& error) {
-  // A failed runtime has written its own report.
+  // If berth-runtime failed, it has written the report.
   if (!options_.report || runtime_reported_) return;
   json::Array context;
   for (const std::string& level : error.context) context.emplace_back(level);
@@ -578,7 +581,7 @@ Result<void> watch(Options options) {
   if (!begun.ok() || !there) {
     if (!begun.ok()) monitor.report(begun.error());
     ignore(monitor.delete_container());
-    // The engine does the same, unless it was killed.
+    // The engine removes the files too, unless it was killed.
     if (remove) ignore(monitor.remove_files());
     monitor.remove_state();
     return begun;

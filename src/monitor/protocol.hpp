@@ -3,17 +3,17 @@
 
 #include <cstdint>
 
-/// The protocol between berth and berth-monitor: packets of at most kMaxData bytes after one that
-/// names their kind, over the socket kAttachSocket in the container's monitor directory. Numbers
+/// The protocol between berth and berth-monitor over the socket kAttachSocket in the container's
+/// monitor directory. A packet is a byte for its kind, followed by at most kMaxData bytes. Numbers
 /// are in host byte order. Pure.
 namespace berth::monitor {
 
 inline constexpr const char* kAttachSocket = "attach";
-inline constexpr const char* kStoppedFile = "stopped";  ///< exists: the user has ended it
+inline constexpr const char* kStoppedFile = "stopped";  ///< exists: a user has ended the container
 inline constexpr const char* kRestartFile = "restart";  ///< the restart policy, in --restart's form
 inline constexpr const char* kHealthCheckFile = "healthcheck";  ///< the check to run, as JSON
-inline constexpr const char* kHealthFile = "health";            ///< its result, as JSON
-inline constexpr const char* kAdoptedFile = "adopted";          ///< exists: a monitor was killed
+inline constexpr const char* kHealthFile = "health";    ///< the results of the check, as JSON
+inline constexpr const char* kAdoptedFile = "adopted";  ///< exists: a monitor was killed
 
 /// In the bundle, if the container has GPUs: "ledger" and "file" name their lease.
 inline constexpr const char* kGpuLeaseNote = "gpu-lease.json";
@@ -31,16 +31,16 @@ enum class FromClient : char {
 enum class FromMonitor : char {
   output = 'o',   ///< bytes
   errors = 'e',   ///< bytes
-  skipped = 's',  ///< uint64: bytes that this client lost by being slow
-  full = 'f',     ///< uint32: the number of clients, which is the limit; it hangs up
+  skipped = 's',  ///< uint64: number of bytes that this client lost because it was slow
+  full = 'f',     ///< uint32: the maximal number of clients; the monitor hangs up
   exit = 'x',     ///< int32: the exit status as in a shell, -1 if unknown
 };
 
-/// Flags of the one byte of a hello.
+/// Flags in the byte of a hello packet.
 enum Hello : char {
-  kWantsInput = 1,  ///< it may send input
-  kMustSeeAll = 2,  ///< the container waits for it so that it loses no byte
-  kEndsInput = 4,   ///< its end is the end of the input
+  kWantsInput = 1,  ///< the client may send input
+  kMustSeeAll = 2,  ///< the container waits for the client, which loses no byte
+  kEndsInput = 4,   ///< when the client hangs up, the input ends
 };
 
 }  // namespace berth::monitor

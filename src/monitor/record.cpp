@@ -37,7 +37,7 @@ Result<void> append_start(const std::string& files, const Start& start) {
   record::Start line;
   line.started_ns = now();
   line.pid = start.pid;
-  line.start_ticks = ticks.ok() ? *ticks : 0;  // it may have ended in this moment
+  line.start_ticks = ticks.ok() ? *ticks : 0;  // 0: the process has just ended
   line.boot_id = boot.ok() ? *boot : std::string();
   line.restarts = start.restarts;
   return append(files, json::write(line));

@@ -25,13 +25,13 @@ struct Exit {
   std::optional<int> code;  ///< none: unknown
   Restarting restarting = Restarting::no;
   bool oom_killed = false;
-  std::string error = {};  ///< why it could not be restarted
-  bool stopped = false;    ///< the user has ended it
+  std::string error = {};  ///< why the container could not be restarted
+  bool stopped = false;    ///< a user has ended the container
 };
 /// Errors: io.
 Result<void> append_exit(const std::string& files, const Exit& exit);
 
-/// The content of the last lines, for a monitor that takes over.
+/// What the last lines of container.json say, for a monitor that takes over.
 struct Known {
   bool started = false;  ///< there is a line for `pid`
   bool restarting = false;
@@ -39,7 +39,7 @@ struct Known {
 };
 /// The container's name; empty without a record.
 std::string read_name(const std::string& files);
-/// Whether the last line about pausing says so.
+/// Whether the container is paused, by the last line about pausing.
 bool is_paused(const std::string& files);
 Known read_lines(const std::string& files, int32_t pid);
 

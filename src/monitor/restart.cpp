@@ -17,7 +17,7 @@ RestartPolicy restart_policy(std::string_view text) {
   if (name == "on-failure") policy.when = When::on_failure;
   if (name.size() < text.size()) {
     auto most = parse_u64(text.substr(name.size() + 1));
-    // 0 is not a limit, as with docker.
+    // As in docker, 0 means no limit.
     if (most && *most > 0 && *most < 1'000'000) policy.most = static_cast<int>(*most);
   }
   return policy;

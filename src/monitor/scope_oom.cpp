@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kLongest = 64 * 1024;
 constexpr const char* kMounts[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
 
-/// "/user.slice/…/berth-12.scope", or "" where that is none.
+/// "/user.slice/…/berth-12.scope", or "" if the process is not in a scope.
 std::string scope_of(pid_t pid) {
   auto text = sys::read_file(sys::cwd(), "/proc/" + std::to_string(pid) + "/cgroup", kLongest);
   if (!text.ok()) return "";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs as: berth-monitor, as the user. Capabilities: none. Hostile: nothing, the kernel counts.
+// Runs as: berth-monitor, as the user. Capabilities: none. Hostile: nothing, the input is a count
+// by the kernel.
 #pragma once
 
 #include <sys/types.h>
@@ -10,22 +11,21 @@
 
 namespace berth::monitor {
 
-/// Whether memory ran out in a systemd scope. systemd removes the scope when its last process has
-/// ended, and the kernel's count with it, so the count is read on every change. For containers
-/// without a systemd scope runtime::remove() (runtime/container.cpp) decides: their cgroups stay
-/// until berth-runtime has read the count.
+/// Whether memory ran out in a systemd scope. When the last process of a scope has ended, systemd
+/// removes it, and the kernel's count of OOM kills with it, so the count is read on every change.
+/// Other cgroups exist until berth-runtime has read the count.
 class ScopeMemory {
  public:
-  /// Without a scope: no changes, no kills.
+  /// For a container without a scope: changes() is -1 and no kill is seen.
   ScopeMemory() = default;
 
-  /// For the scope of the process, if it is in one and the kernel has cgroup v2.
+  /// Watches the scope of process `pid`, if the process is in one and the kernel has cgroup v2.
   explicit ScopeMemory(pid_t pid);
 
   /// Readable when look() may find something new; -1 if it never will.
   int changes() const { return changes_.get(); }
 
-  /// Reads the kernel's count; a kill once seen is remembered.
+  /// Reads the kernel's count. A kill that was seen is remembered.
   void look();
 
   bool had_oom_kill() const { return had_oom_kill_; }

@@ -16,12 +16,12 @@
 namespace berth::monitor {
 namespace {
 
-/// Standard output that goes to a log: the writer continues while we write. A larger pipe for every
-/// container would count against the user's limit for all pipes, 64 MiB.
+/// The size of the pipe for standard output that goes to a log, so that the container continues
+/// while we write. Larger pipes would use up the limit for all pipes of a user, 64 MiB.
 constexpr unsigned kOutputPipe = 256U << 10;
 constexpr int kMostPieces = 16;
 
-/// The packet that holds our ends while it is not received.
+/// The content of the packet that holds our ends while it is in the queue.
 struct Parked {
   int32_t pid = 0;
   int32_t terminal = 0;
@@ -34,8 +34,8 @@ Result<Streams> Streams::open(Terminal terminal, KeepInput input, const sys::Fd&
   streams.terminal_ = terminal == Terminal::yes;
   streams.child_in_ = TRY(sys::open_at(sys::cwd(), "/dev/null", O_RDWR | O_NOCTTY));
   if (streams.terminal_) {
-    TRY(sys::remove_entry(directory, kConsoleSocket));  // of a monitor that was killed
-    // Through our own descriptor: the path of a socket has at most 107 bytes.
+    TRY(sys::remove_entry(directory, kConsoleSocket));  // left by a monitor that was killed
+    // The path goes through our descriptor, because the path of a socket has at most 107 bytes.
     streams.console_ = TRY(sys::listen_unix(sys::fd_path(directory) + "/" + kConsoleSocket));
     return streams;
   }
@@ -131,7 +131,7 @@ void Streams::forget(const sys::Fd& queue) {
 void Streams::park_again(const sys::Fd& queue, const sys::Fd& from, pid_t pid) {
   if (!closed_) return;
   closed_ = false;
-  // The new one first, so that the ends are always parked.
+  // Parks the new packet before the old one is received, so that the ends are always parked.
   if (!park(queue, pid).ok()) return;
   std::array<char, sizeof(Parked)> bytes;
   ignore(sys::take_packet(from, bytes));
@@ -181,7 +181,7 @@ void Streams::serve(const std::vector<pollfd>& entries, size_t first, Sink& sink
   if (entries[first].revents != 0) flush_input();
   for (size_t i = 0; i < sources_.size(); ++i) {
     if (entries[first + 1 + i].revents == 0) continue;
-    // From a busy writer we read several pieces without polling in between.
+    // Reads several pieces from a busy writer without polling in between.
     for (int pieces = 0; pieces < kMostPieces && read(sources_[i], sink); ++pieces) {
       if (!sink.wants_more()) break;
     }
@@ -189,7 +189,7 @@ void Streams::serve(const std::vector<pollfd>& entries, size_t first, Sink& sink
 }
 
 bool Streams::read(Source& source, Sink& sink) {
-  // On the stack, which exists anyway: a heap buffer would stay resident.
+  // On the stack, which exists anyway; a buffer on the heap would stay resident.
   std::array<char, kMaxData> buffer;
   size_t most = std::min(sink.best_piece(), buffer.size());
   auto count = sys::read_some(source.fd, std::span(buffer.data(), most), "output of the container");
@@ -202,8 +202,8 @@ bool Streams::read(Source& source, Sink& sink) {
   return true;
 }
 
-// All writers died with the container's pid namespace, so the rest is in the pipes already. A
-// process that lives on, in a namespace shared with the host, is not waited for.
+// All writers ended with the container's pid namespace, so the rest of the output is already in the
+// pipes. If the pid namespace is the host's, a process may live on; this does not wait for it.
 void Streams::drain(Sink& sink) {
   constexpr size_t kMost = size_t{8} << 20;
   for (Source& source : sources_) {

@@ -26,21 +26,22 @@ class Streams {
   /// `directory`: for the socket that receives the terminal.  Errors: io.
   static Result<Streams> open(Terminal terminal, KeepInput input, const sys::Fd& directory);
 
-  /// Passes them to berth-runtime: standard streams, and flags for a terminal.
+  /// Passes the container's ends to berth-runtime: as its standard streams, for a terminal by
+  /// flags.
   void give_to(sys::SpawnOptions& spawn) const;
-  /// Call after berth-runtime has created the container: closes our copies of its ends, and
-  /// receives the terminal.  Errors: bug (none came), io.
+  /// Call after berth-runtime has created the container: closes our copies of the container's ends,
+  /// and receives the terminal.  Errors: bug (no terminal arrived), io.
   Result<void> given(const sys::Fd& directory);
 
-  /// Puts copies of our ends into `queue`, from which adopt() takes them if this process was
-  /// killed. They stay there until forget().
+  /// Puts copies of our ends into `queue`. They stay there until forget(); if this process is
+  /// killed, the next monitor takes them with adopt().
   Result<void> park(const sys::Fd& queue, pid_t pid) const;
   struct Adopted;
-  /// The parked ends, and the container's first process; nothing if there are none.
+  /// The parked ends, and the container's first process. Nothing if no ends are parked.
   static Result<std::optional<Adopted>> adopt(const sys::Fd& queue);
   static void forget(const sys::Fd& queue);
-  /// Parks again if an end of ours was closed since: a parked copy keeps it open. `from` is the end
-  /// of the queue that adopt() reads.
+  /// Parks our ends again if one of them was closed since, because its parked copy keeps it open.
+  /// `from` is the end of the queue that adopt() reads.
   void park_again(const sys::Fd& queue, const sys::Fd& from, pid_t pid);
 
   /// Queues bytes for the container's standard input.
@@ -53,7 +54,7 @@ class Streams {
   /// Appends the descriptors to poll; without `Output::wanted` the container has to wait.
   enum class Output { wanted, full };
   void add_to(std::vector<pollfd>& entries, Output output) const;
-  /// Receives pieces of the container's output, and is asked how much it wants.
+  /// Receives the container's output in pieces, and says how much it can take.
   class Sink {
    public:
     virtual ~Sink() = default;
@@ -73,7 +74,7 @@ class Streams {
     FromMonitor stream = FromMonitor::output;
   };
   void flush_input();
-  /// False at the end of the stream, or if no data is available.
+  /// Reads one piece. False at the end of the stream, or if no data is available.
   bool read(Source& source, Sink& sink);
 
   // The container's ends.
@@ -82,7 +83,7 @@ class Streams {
   sys::Fd child_err_;
   sys::Fd console_;  ///< the socket that receives the terminal
   // Our ends.
-  sys::Fd in_;  ///< a pipe; for a terminal a copy of its source
+  sys::Fd in_;  ///< a pipe; for a terminal a copy of the fd that is read
   std::vector<Source> sources_;
   bool terminal_ = false;
   std::string pending_;  ///< input that is not written yet

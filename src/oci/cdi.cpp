@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::array<std::string_view, 8> kVersions = {"0.3.0", "0.4.0", "0.5.0", "0.6.0",
                                                        "0.7.0", "0.8.0", "1.0.0", "1.1.0"};
-// A driver's file has some two hundred values.
+// The file for a driver has about two hundred values.
 constexpr json::Limits kLimits{
     .max_bytes = size_t{16} << 20, .max_depth = 32, .max_values = 500'000, .unique_names = true};
 
@@ -60,7 +60,7 @@ bool Edits::empty() const {
 std::string_view needed_version(const Spec& spec) {
   std::string_view needed = needed_by(spec.edits);
   if (!spec.annotations.empty()) needed = later(needed, "0.6.0");
-  // "A class with a dot": the part behind the first slash.
+  // "A class with a dot": the class is the part after the first slash.
   size_t slash = spec.kind.find('/');
   if (slash != std::string::npos && spec.kind.find('.', slash) != std::string::npos) {
     needed = later(needed, "0.6.0");
@@ -73,7 +73,7 @@ std::string_view needed_version(const Spec& spec) {
   return needed;
 }
 
-// The field tables. They are strict: an unknown member may be a restriction.
+// The field tables. They refuse unknown members, because such a member may be a restriction.
 
 void fields(auto& v, DeviceNode& node) {
   v.required("path", node.path);
@@ -162,7 +162,7 @@ Result<Spec> read_json(std::string_view text, std::string_view file) {
 
 json::Value to_document(const Spec& spec) {
   json::Value document = json::to_value(spec);
-  // Empty edits of the whole file are not a member at all.
+  // If the edits of the whole file are empty, the member is left out.
   if (spec.edits.empty()) {
     std::erase_if(*document.get_if<json::Object>(),
                   [](const auto& member) { return member.first == "containerEdits"; });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The file of the Container Device Interface as plain structs, names as in the specification with
-// underscores. Source: cncf-tags/container-device-interface SPEC.md, version 1.1.0.
+// underscores. Source: SPEC.md of cncf-tags/container-device-interface, version 1.1.0.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ std::span<const std::string_view> versions();
 
 struct DeviceNode {
   std::string path{};       ///< in the container
-  std::string host_path{};  ///< empty: the same
-  std::string type{};       ///< "b", "c", "u", "p"; empty: as the host's node
+  std::string host_path{};  ///< empty: the same as `path`
+  std::string type{};       ///< "b", "c", "u", "p"; empty: the type of the host's node
   std::optional<int64_t> major{};
   std::optional<int64_t> minor{};
   std::optional<uint32_t> file_mode{};
@@ -83,7 +83,7 @@ struct Spec {
   std::string kind{};  ///< "nvidia.com/gpu"
   std::map<std::string, std::string> annotations{};
   std::vector<Device> devices{};
-  Edits edits{};  ///< of all devices: applied once
+  Edits edits{};  ///< for all devices together: applied once
 };
 
 /// "vendor/class=name".
@@ -95,8 +95,8 @@ struct QualifiedName {
 /// Errors: usage (another form, a character that is not allowed in a part).
 Result<QualifiedName> parse_name(std::string_view text);
 
-/// Whether `text` has the form of a qualified name, not of a path: it has a '=' and does not begin
-/// with a '/'.
+/// Whether `text` looks like a qualified name and not like a path: it contains '=' and does not
+/// begin with '/'.
 bool looks_qualified(std::string_view text);
 
 /// Converts a parsed document (JSON or YAML); `file` names it in errors. Unknown members are
@@ -104,8 +104,8 @@ bool looks_qualified(std::string_view text);
 /// Errors: corrupt, naming the place ("gpu.json: devices[1].containerEdits.mounts[0].hostPath: …").
 Result<Spec> from_document(const json::Value& document, std::string_view file);
 
-/// Parses JSON. A duplicate member is an error, as for the readers of other engines, which parse
-/// JSON as YAML (container-device-interface pkg/cdi/spec.go ParseSpec). Errors: corrupt.
+/// Parses JSON. A duplicate member is an error, as in other engines, which read JSON with a YAML
+/// parser (container-device-interface pkg/cdi/spec.go ParseSpec). Errors: corrupt.
 Result<Spec> read_json(std::string_view text, std::string_view file);
 
 /// Checks all rules of the specification; from_document() has done so already.
@@ -115,10 +115,11 @@ Result<void> validate(const Spec& spec, std::string_view file);
 /// The lowest version that the content needs.
 std::string_view needed_version(const Spec& spec);
 
-/// < 0, 0, > 0; both are of versions().
+/// Returns < 0, 0 or > 0. Both versions are elements of versions().
 int compare_versions(std::string_view left, std::string_view right);
 
-/// In the order of the specification, without empty members: equal content gives equal bytes.
+/// The members are in the order of the specification, and empty ones are left out, so that equal
+/// content gives equal bytes.
 json::Value to_document(const Spec& spec);
 
 }  // namespace berth::oci::cdi

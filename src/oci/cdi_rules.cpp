@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules for the content of a CDI file. Source: CDI SPEC.md; the checks of its reference
+// The rules for the content of a CDI file. Source: CDI SPEC.md, and the checks in the CDI reference
 // library.
 #include <algorithm>
 #include <set>
@@ -14,7 +14,7 @@ namespace {
 
 using json::Path;
 
-constexpr size_t kMaxAnnotations = size_t{256} << 10;  // Kubernetes' limit for all of an object
+constexpr size_t kMaxAnnotations = size_t{256} << 10;  // as in Kubernetes: for all of an object
 
 bool is_ascii_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -23,7 +23,8 @@ bool is_alnum(char c) {
   return is_ascii_letter(c) || (c >= '0' && c <= '9');
 }
 
-/// Letters and digits, and between the first and the last also those of `inner`.
+/// Whether `text` begins and ends with a letter or digit, and has only these and those in `inner`
+/// between.
 bool is_word(std::string_view text, std::string_view inner) {
   return !text.empty() && is_alnum(text.front()) && is_alnum(text.back()) &&
          std::ranges::all_of(
@@ -53,7 +54,7 @@ bool is_path(std::string_view text) {
   return text.starts_with('/') && text.find('\0') == text.npos;
 }
 
-/// Kubernetes' qualified name, any case: "prefix.example/name", "name".
+/// A qualified name as in Kubernetes, in upper or lower case: "prefix.example/name", "name".
 bool is_annotation_key(std::string_view key) {
   size_t slash = key.find('/');
   std::string_view name = key;
@@ -68,7 +69,7 @@ bool is_annotation_key(std::string_view key) {
   return name.size() <= 63 && is_word(name, "-_.");
 }
 
-/// Checks one document; the first fault ends it.
+/// Checks one document; stops at the first fault.
 class Validator {
  public:
   explicit Validator(const Spec& spec) : spec_(spec) {}

@@ -271,8 +271,8 @@ bool Hooks::empty() const {
 
 namespace {
 
-// Before it pids.limit could not be omitted, and engines wrote 0 for none: runc and crun accept
-// that, and podman still writes it.
+// Before ociVersion 1.3 pids.limit could not be omitted, so engines wrote 0 for no limit. runc and
+// crun accept that, and podman still writes it.
 constexpr uint64_t kFirstWithLimitOfZero = 3;
 
 /// 2 of "1.2.1-dev".

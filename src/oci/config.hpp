@@ -7,13 +7,13 @@
 #include "base/result.hpp"
 #include "oci/runtime_spec.hpp"
 
-/// config.json, from its text and back. runtime-spec config.md
+/// Reads and writes config.json. runtime-spec config.md
 namespace berth::oci {
 
 /// Parses a config.json. `name` names it in errors.
 /// Errors: corrupt (invalid JSON, a member of a wrong type: "config.json: mounts[3].destination:
-/// …"), unsupported (an ociVersion of another major). A pids.limit of 0 means none before
-/// ociVersion 1.3.
+/// …"), unsupported (an ociVersion with another major number). Before ociVersion 1.3 a pids.limit
+/// of 0 means no limit.
 Result<Spec> parse_spec(std::string_view text, std::string_view name = "config.json");
 
 /// Parses a process object, the argument of `exec --process`. Errors: corrupt.

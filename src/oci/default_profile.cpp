@@ -10,8 +10,8 @@
 namespace berth::oci {
 namespace {
 
-// Calls that need no capability: sorted, and merged over all machines, because names that a machine
-// does not have are skipped when the profile is compiled.
+// Calls that need no capability, sorted. The list is for all machines: names that a machine does
+// not have are skipped when the profile is compiled.
 // clang-format off
 constexpr std::array<std::string_view, 363> kAlways{
     "_llseek", "_newselect", "accept", "accept4", "access", "adjtimex", "alarm", "bind", "brk",
@@ -77,7 +77,8 @@ constexpr std::array<std::string_view, 6> kArmOnly{"arm_fadvise64_64", "arm_sync
                                                    "breakpoint",       "cacheflush",
                                                    "set_tls",          "sync_file_range2"};
 
-// Calls that fail, or do harm, without a capability: a container that has it may use them.
+// Calls that fail or do harm without a capability. A container that has the capability may use
+// them.
 struct Gated {
   std::string_view capability;
   std::string_view name;
@@ -138,13 +139,14 @@ constexpr Gated kGated[] = {
 // CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET.
 constexpr uint64_t kCloneNamespaces = 0x7E020000;
 
-// personality(2): the query, and PER_LINUX and PER_LINUX32 with and without UNAME26. Others turn
-// off address randomisation or execute-protection.
+// personality(2): the query, and PER_LINUX and PER_LINUX32 with and without UNAME26. Other values
+// turn off address randomisation or execute protection.
 constexpr uint64_t kPersonalities[] = {0x0, 0x8, 0x20000, 0x20008, 0xffffffff};
 
 // Socket families except AF_ALG (38: the kernel's ciphers over user pages) and AF_VSOCK (40: the
-// hypervisor), as blocks of bits. The kernel reads the family from the lower half of the register;
-// "less than 38" and "more than 40" on the whole of it would let 2^32 + 38 through as "more".
+// hypervisor), as blocks of values under a mask. The kernel reads the family from the lower half of
+// the register, so comparing the whole register with "less than 38" and "more than 40" would let
+// 2^32 + 38 through.
 struct FamilyBlock {
   uint64_t mask;
   uint64_t families;
@@ -185,10 +187,10 @@ std::vector<std::string> allowed_names(const std::vector<std::string>& capabilit
     if (held) others.push_back(gated.name);
   }
   std::ranges::sort(others);
-  // Some calls are freed by either of two capabilities.
+  // Either of two capabilities allows some of the calls, so they may be in the list twice.
   others.erase(std::unique(others.begin(), others.end()), others.end());
 
-  // Every start pays for this list: sorted parts are not sorted again.
+  // Merges, because every start pays for this list and both parts are sorted already.
   std::vector<std::string_view> names(kAlways.size() + others.size());
   std::merge(kAlways.begin(), kAlways.end(), others.begin(), others.end(), names.begin());
   return {names.begin(), names.end()};

@@ -14,10 +14,10 @@ Mount make_mount(std::string destination, std::string type, std::string source,
                  std::vector<std::string> options);
 
 struct KernelMounts {
-  /// sysfs shows the network namespace of the mounting process, so the kernel refuses a new one to
-  /// a user namespace that does not own the network namespace: then the host's /sys is bound.
+  /// Bind the host's /sys. sysfs shows the network namespace of the process that mounts it, so the
+  /// kernel refuses to mount it in a user namespace that does not own the network namespace.
   bool bind_sysfs = false;
-  bool tty_group = true;  ///< gid 5 exists inside
+  bool tty_group = true;  ///< gid 5 exists in the container
   uint64_t shm_bytes = uint64_t{64} << 20;
 };
 /// /proc, /dev, /dev/pts, /sys, /sys/fs/cgroup, /dev/mqueue and /dev/shm, with Docker's options.
@@ -25,7 +25,8 @@ std::vector<Mount> kernel_mounts(const KernelMounts& choices);
 
 /// A config.json to start from, as other runtimes' `spec` writes it: a shell in ./rootfs.
 Spec default_spec();
-/// The same for an ordinary user, mapped to root inside: no network namespace, no limits.
+/// default_spec() for an ordinary user, mapped to root in the container: no network namespace, no
+/// limits.
 Spec default_rootless_spec(uint32_t uid, uint32_t gid);
 
 }  // namespace berth::oci

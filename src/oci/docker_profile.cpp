@@ -46,7 +46,7 @@ void fields(auto& v, Argument& a) {
 }
 
 struct Rule {
-  std::string name;  ///< the old form has one name for each rule
+  std::string name;  ///< in the old form each rule has one name
   Strings names;
   std::string action;
   std::optional<uint32_t> errno_ret;

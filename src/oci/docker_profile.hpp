@@ -21,7 +21,7 @@ struct ProfileFacts {
 /// Parses a seccomp profile in the form of docker's --security-opt seccomp=FILE: defaultAction,
 /// archMap or architectures, and syscalls with rules that may depend on capabilities, architectures
 /// and kernel versions through includes and excludes. `document` names the text in errors.
-/// Errors: corrupt (no such document, an unknown architecture or kernel version; a profile without
+/// Errors: corrupt (not a document of this form; an unknown architecture or kernel version; no
 /// defaultAction).
 /// Source: moby profiles/seccomp/seccomp.go, the form of its default.json.
 Result<Seccomp> parse_docker_profile(std::string_view text, std::string_view document,

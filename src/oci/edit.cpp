@@ -37,7 +37,7 @@ void add_device(const DeviceNode& node, Spec& spec) {
   Device device{node.type, node.path, node.major, node.minor, node.file_mode, node.uid, node.gid};
   set_owner(node, spec, device);
   devices.push_back(std::move(device));
-  // A fifo is not a device for the cgroup, and "u" is a synonym of "c".
+  // For the device cgroup a fifo is not a device, and "u" is a synonym of "c".
   if (node.type != "p" && node.permissions != "none") {
     if (!spec.linux_.resources) spec.linux_.resources.emplace();
     spec.linux_.resources->devices.push_back(
@@ -67,16 +67,16 @@ std::string plain(const std::string& path) {
 }
 
 struct AddedMount {
-  std::string destination;  ///< plain
+  std::string destination;  ///< in the form of plain()
   std::ptrdiff_t depth = 0;
   const Mount* mount = nullptr;
 };
 
-// Some eighty for a whole driver: every destination is examined once.
+// A whole driver has about eighty mounts, so every destination is examined only once.
 void add_mounts(const std::vector<Mount>& mounts, Spec& spec) {
   std::vector<AddedMount> added;
   std::unordered_map<std::string_view, size_t> last;  // of equal destinations the last one counts
-  added.reserve(mounts.size());                       // for the names in `last`
+  added.reserve(mounts.size());  // keeps the strings valid that `last` refers to
   last.reserve(mounts.size());
   for (const Mount& mount : mounts) {
     AddedMount& one = added.emplace_back(AddedMount{plain(mount.destination), 0, &mount});

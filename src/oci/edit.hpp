@@ -12,29 +12,30 @@
 
 namespace berth::oci {
 
-/// The annotation with the host path of a device's node: the key is this prefix and the path in the
-/// container, the value the path on the host. plan::make() reads it when nodes have to be bound
-/// instead of made.
+/// The annotation with the host path of a device node: its key is this prefix followed by the path
+/// in the container, its value is the path on the host. plan::make() reads it when device nodes
+/// have to be bind-mounted instead of created.
 inline constexpr std::string_view kDeviceSourceAnnotation = "dev.berth.device-source:";
 
 /// A symbolic link that the container's first process makes in its root after the mounts: the key
-/// is this prefix and the link's path, the value its target.
+/// is this prefix followed by the path of the link, the value is the target of the link.
 inline constexpr std::string_view kLinkAnnotation = "dev.berth.link:";
 
 /// Additional entries for the container's loader cache, in the form of to_annotation(LoaderLine…).
 inline constexpr std::string_view kLoaderCacheAnnotation = "dev.berth.loader-cache";
 
-/// Makes the container's first process look for NVIDIA's compat package in its own root, and put
-/// its libraries first in the loader's cache if they fit: to_annotation(CompatRequest).
+/// Makes the container's first process look for NVIDIA's compat package in its root, and put the
+/// libraries of the package first in the loader's cache if they fit. The value is
+/// to_annotation(CompatRequest).
 inline constexpr std::string_view kCompatAnnotation = "dev.berth.cuda-compat";
 
-/// With "000", "001", … the layers, highest first, from which a container's root was copied; for
-/// Berth's engine, which compares the two. berth-runtime ignores it.
+/// Followed by "000", "001", …: the layers, highest first, from which the root of a container was
+/// copied. Berth's engine compares root and layers; berth-runtime ignores the annotation.
 inline constexpr std::string_view kCopiedLayerAnnotation = "dev.berth.copied-layer:";
 
-/// "yes", effective only in a user namespace: the container's first process makes the mounts with
-/// the ids of its caller, which have to be mapped, and not as root of the container's own user
-/// namespace, which has no rights to the files of an ordinary user.
+/// "yes": the container's first process makes the mounts with the ids of its caller, which have to
+/// be mapped, and not as root of the container's user namespace, which has no rights to the files
+/// of an ordinary user. Only effective in a user namespace.
 inline constexpr std::string_view kKeepIdsAnnotation = "dev.berth.keep-ids";
 
 /// "1": the container's processes keep the supplementary groups of their caller, and additionalGids
@@ -45,27 +46,28 @@ inline constexpr std::string_view kKeepGroupsAnnotation = "run.oci.keep_original
 inline constexpr std::string_view kKnownCallsAnnotation = "run.oci.seccomp_fail_unknown_syscall";
 
 /// The processors ("0-15,32-47") and the memory nodes ("0") for all processes of a container,
-/// including those of exec. A preference: what is not allowed is skipped, and full nodes overflow
-/// to others.
+/// including those of exec. A preference: processors and nodes that are not allowed are skipped,
+/// and when the memory of a node is full, other nodes are used.
 inline constexpr std::string_view kProcessorsAnnotation = "dev.berth.processors";
 inline constexpr std::string_view kMemoryNodesAnnotation = "dev.berth.memory-nodes";
 
-/// "yes": linux.cgroupsPath begins at the caller's own cgroup of each hierarchy, not at the roots,
-/// so that a batch job keeps its processes. The path stays below the caller's cgroups, so the
+/// "yes": linux.cgroupsPath is relative to the caller's cgroup in each hierarchy, not to the root,
+/// so that processes stay in their batch job. The path is always below the caller's cgroups, so the
 /// annotation can only confine.
 inline constexpr std::string_view kCallersCgroupAnnotation = "dev.berth.callers-cgroup";
 
-/// "yes": systemd makes the cgroup if the caller cannot make one that a limit needs, and if
-/// linux.cgroupsPath begins with one of its slices.
+/// "yes": systemd makes the cgroup if the caller cannot make the one that a limit needs, or if
+/// linux.cgroupsPath begins with a systemd slice.
 inline constexpr std::string_view kScopeAnnotation = "dev.berth.systemd-scope";
 
 /// "yes": a limit that cannot be set is an error for ordinary users too.
 inline constexpr std::string_view kStrictLimitsAnnotation = "dev.berth.strict-limits";
 
-/// Whether an image may have written any of `annotations`: podman and CRI-O copy those of a
-/// manifest, and set "io.container.manager"; converters derive them from an image's labels, and set
-/// "org.opencontainers.image.os" and similar ones. The values do not matter: an image can set these
-/// keys, but not remove them. Source: image-spec conversion.md "Annotation Fields".
+/// Whether any of `annotations` may come from an image. podman and CRI-O copy the annotations of a
+/// manifest, and set "io.container.manager"; converters derive annotations from the labels of an
+/// image, and set "org.opencontainers.image.os" and similar ones. Only the presence of these keys
+/// counts: an image can set them, but not remove them. Source: image-spec conversion.md "Annotation
+/// Fields".
 bool may_be_images(const std::map<std::string, std::string>& annotations);
 
 /// A device for a container (CDI "deviceNodes").
@@ -79,8 +81,8 @@ struct DeviceNode {
   std::optional<uint32_t> file_mode{};
   std::optional<uint32_t> uid{};
   std::optional<uint32_t> gid{};
-  /// Absent uid or gid become the process's own, unless that is 0: as the CDI library does for
-  /// every node.
+  /// A uid or gid that is absent becomes that of the process, unless that is 0, as the CDI library
+  /// does for every node.
   bool owned_by_process = false;
 };
 
@@ -95,7 +97,7 @@ struct Link {
 struct LoaderLine {
   std::string soname{};
   std::string path{};  ///< absolute, in the container
-  int32_t flags = 0;   ///< of scan::LoaderEntry
+  int32_t flags = 0;   ///< as in scan::LoaderEntry
   bool operator==(const LoaderLine&) const = default;
 };
 
@@ -106,13 +108,13 @@ struct NetDeviceEdit {
   bool operator==(const NetDeviceEdit&) const = default;
 };
 
-/// The machine's facts that decide whether the image's own newer driver libraries (its compat
-/// package) are used: see scan::judge_compat().
+/// The facts about the machine that decide whether the newer driver libraries in the image (its
+/// compat package) are used: see scan::judge_compat().
 struct CompatRequest {
   std::string host_driver_version{};  ///< "570.133.20"; empty: unknown
   std::string host_cuda_version{};    ///< "12.8"; empty: unknown
-  std::string container_root{};       ///< their directory in the image: "/usr/local/cuda/compat"
-  std::vector<std::string> brands{};  ///< of the GPUs: "geforce"; not in CDI files
+  std::string container_root{};  ///< the directory of these libraries: "/usr/local/cuda/compat"
+  std::vector<std::string> brands{};  ///< brands of the GPUs: "geforce"; not in CDI files
   bool operator==(const CompatRequest&) const = default;
 };
 
@@ -120,7 +122,7 @@ struct CompatRequest {
 struct ContainerEdits {
   std::vector<std::string> env{};  ///< "NAME=value"; replaces a variable of the same name
   std::vector<DeviceNode> device_nodes{};
-  std::vector<Mount> mounts{};  ///< deeper targets come later; else in this order
+  std::vector<Mount> mounts{};  ///< deeper targets are mounted later; else in this order
   std::vector<uint32_t> additional_gids{};
   Hooks hooks{};  ///< appended
   std::vector<NetDeviceEdit> net_devices{};
@@ -129,24 +131,24 @@ struct ContainerEdits {
   std::vector<LoaderLine> loader_entries{};
 
   std::optional<CompatRequest> compat{};
-  // Left to gpu::finish_edits(), because files of ours are needed: /proc/driver/nvidia/params with
-  // ModifyDeviceFiles: 0.
+  // Replace /proc/driver/nvidia/params by a file with ModifyDeviceFiles: 0. gpu::finish_edits()
+  // does this, because it needs a file that Berth writes.
   bool freeze_device_nodes = false;
-  /// An application profile with the GPUs that EGL and Vulkan may see.
+  /// Add an application profile with the GPUs that EGL and Vulkan may use.
   bool application_profile = false;
 };
 
-/// Appends to the hooks of a stage, e.g. "createRuntime". Ignores an unknown stage.
+/// Appends `hook` to the hooks of a stage, e.g. "createRuntime". Ignores an unknown stage.
 void append_hook(std::string_view stage, Hook hook, Hooks& hooks);
 
 /// Applies `edits` to `spec`. A device node becomes an entry of linux.devices plus a device cgroup
 /// rule, replacing an entry of the same path; a different host path becomes an annotation. A mount
-/// replaces one at the same destination, except the root. Links, loader entries and the request for
-/// compat libraries become annotations; of two loader entries with one SONAME and flags the later
-/// wins. Source: CDI SPEC.md "OCI Edits".
+/// replaces an earlier mount at the same destination, except at the root. Links, loader entries and
+/// the request for compat libraries become annotations; of two loader entries with the same SONAME
+/// and flags the later one wins. Source: CDI SPEC.md "OCI Edits".
 void apply(const ContainerEdits& edits, Spec& spec);
 
-/// Appends `added` to `edits`: on conflict the later one wins.
+/// Appends `added` to `edits`. On a conflict `added` wins.
 void append(ContainerEdits& edits, ContainerEdits added);
 
 /// Sets `assignment` ("NAME=value") in `env`, replacing an earlier value of that name.
@@ -156,14 +158,14 @@ void set_env(std::vector<std::string>& env, std::string assignment);
 /// left out.
 std::string to_annotation(const std::vector<LoaderLine>& entries);
 
-/// The inverse; skips lines of another form, or with a path that is not absolute: an annotation is
-/// foreign text.
+/// The inverse. An annotation is foreign text, so lines of another form or with a relative path are
+/// skipped.
 std::vector<LoaderLine> loader_entries_of(std::string_view annotation);
 
 /// "root<TAB>driver<TAB>CUDA<TAB>brand,brand".
 std::string to_annotation(const CompatRequest& request);
 
-/// The inverse; nothing for other text, as anybody may have written it.
+/// The inverse. An annotation is foreign text: nothing if it has another form.
 std::optional<CompatRequest> compat_request_of(std::string_view annotation);
 
 }  // namespace berth::oci

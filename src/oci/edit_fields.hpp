@@ -6,7 +6,8 @@
 
 namespace berth::oci {
 
-// The form of edits between our own programs (the index of CDI devices); not CDI's.
+// The JSON form of edits that Berth's programs exchange (the index of CDI devices). It is not the
+// form of CDI files.
 
 void fields(auto& v, DeviceNode& node) {
   v.required("path", node.path);

@@ -15,7 +15,7 @@ constexpr std::string_view kDockerForeignGzip =
     "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip";
 constexpr std::string_view kDockerLayerZstd = "application/vnd.docker.image.rootfs.diff.tar.zstd";
 
-/// Parameters ("; charset=utf-8") are not compared.
+/// The type without parameters ("; charset=utf-8"), which are not compared.
 std::string_view bare_type(std::string_view media_type) {
   return trim(media_type.substr(0, media_type.find(';')));
 }
@@ -34,7 +34,7 @@ bool same_variant(const Platform& entry, const Platform& wish) {
   return variant(entry) == variant(wish);
 }
 
-/// The members of a body decide what it is; its types must not contradict.
+/// The members of a body decide what it is. The media types must not contradict that.
 Result<void> check_types(const json::Value& body, std::string_view claimed,
                          std::string_view document) {
   auto refuse = [&](Kind kind, std::string reason) {
@@ -263,8 +263,8 @@ Result<std::vector<Descriptor>> matching_entries(const Index& index, const Platf
     }
   }
   if (!fitting.empty()) return fitting;
-  // Tools write a single entry without a platform for an image of one architecture; the config has
-  // the true one.
+  // For an image of one architecture some tools write a single entry without a platform; the config
+  // has the platform.
   if (images == 1 && unlabelled != nullptr) return std::vector<Descriptor>{*unlabelled};
   std::ranges::sort(others);
   others.erase(std::unique(others.begin(), others.end()), others.end());

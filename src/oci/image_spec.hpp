@@ -13,7 +13,8 @@
 #include "base/result.hpp"
 
 /// The image-spec documents as plain structs, parsed from the data of registries and archives. The
-/// bytes are foreign: every parser below checks sizes first and refuses instead of guessing.
+/// bytes are foreign: every parser below checks sizes first, and refuses a document instead of
+/// guessing.
 /// Source: opencontainers/image-spec 1.1 (image-index.md, manifest.md, config.md), Docker image
 /// manifest version 2 schema 2. Docker's media types are equivalent to OCI's.
 namespace berth::oci {
@@ -21,8 +22,8 @@ namespace berth::oci {
 /// Registries and clients are expected to cope with manifests of 4 MiB (image-spec), not more.
 inline constexpr size_t kMaxManifestBytes = size_t{4} << 20;
 inline constexpr size_t kMaxConfigBytes = size_t{4} << 20;
-/// Docker stops at 127 layers, podman at 500. If there are more than overlay takes at once, the
-/// lowest ones are mounted as one (sys/mount/overlay.cpp).
+/// Docker stops at 127 layers, podman at 500. If there are more layers than one overlay mount
+/// takes, the lowest ones are combined into one (sys/mount/overlay.cpp).
 inline constexpr size_t kMaxLayers = 500;
 inline constexpr size_t kMaxIndexEntries = 1024;
 inline constexpr size_t kMaxIndexDepth = 2;  // an index may name another
@@ -54,8 +55,9 @@ bool is_manifest_type(std::string_view media_type);  ///< OCI manifest or Docker
 /// The compression of a layer's tar.
 enum class Compression { none, gzip, zstd };
 
-/// From the media type of a layer, including the deprecated non-distributable and foreign names.
-/// Errors: unsupported (naming the type).
+/// The compression by the media type of a layer, including the deprecated non-distributable and
+/// foreign types.
+/// Errors: unsupported (the error names the type).
 Result<Compression> layer_compression(std::string_view media_type);
 
 /// Source: image-spec image-index.md "platform".
@@ -118,7 +120,7 @@ void fields(auto& v, Index& i) {
 struct Manifest {
   int schema_version = 2;
   std::string media_type;
-  std::string artifact_type;  ///< of an artifact that is not an image
+  std::string artifact_type;  ///< set if the artifact is not an image
   Descriptor config;
   std::vector<Descriptor> layers;  ///< lowest first
   std::map<std::string, std::string> annotations;
@@ -132,7 +134,7 @@ void fields(auto& v, Manifest& m) {
   v.optional("annotations", m.annotations);
 }
 
-/// The value of sets, which the config writes as objects: {"80/tcp": {}}.
+/// The value of each member of a set, which the config writes as an object: {"80/tcp": {}}.
 struct Empty {
   bool operator==(const Empty&) const = default;
 };
@@ -154,7 +156,8 @@ void fields(auto& v, Healthcheck& h) {
   v.optional("Retries", h.retries);
 }
 
-/// The start configuration of the image's containers. Source: image-spec config.md "config".
+/// The configuration with which containers of the image start. Source: image-spec config.md
+/// "config".
 struct ContainerDefaults {
   std::string user;
   std::map<std::string, Empty> exposed_ports;
@@ -229,10 +232,10 @@ void fields(auto& v, ImageConfig& c) {
   v.optional("history", c.history);
 }
 
-/// Parses a manifest or index of a registry or an archive. `media_type` is the transport's claim
-/// (Content-Type, descriptor) or empty without one; the body's own mediaType, if any, must agree,
-/// and a body with both `layers` and `manifests` is refused (CVE-2021-41190). `document` names the
-/// bytes in errors.
+/// Parses a manifest or index of a registry or an archive. `media_type` is the type claimed by the
+/// transport (Content-Type) or the descriptor, or empty if there is none. A mediaType in the body
+/// must agree with it, and a body with both `layers` and `manifests` is refused (CVE-2021-41190).
+/// `document` names the bytes in errors.
 /// Errors: corrupt (over 4 MiB, invalid JSON, a missing or wrong member, too many layers or
 /// entries, contradicting types), unsupported (schema 1; a type that is not an image).
 Result<std::variant<Index, Manifest>> parse_manifest(std::string_view bytes,
@@ -242,22 +245,23 @@ Result<std::variant<Index, Manifest>> parse_manifest(std::string_view bytes,
 /// Errors: corrupt (over 4 MiB, invalid JSON, a missing or wrong member).
 Result<ImageConfig> parse_config(std::string_view bytes, std::string_view document = "config");
 
-/// Whether the manifest is a container image's, without its config.
-/// Errors: unsupported (an artifact, with its type). image-spec manifest.md
+/// Whether the manifest describes a container image. Does not look at the config.
+/// Errors: unsupported (an artifact; the error names its type). image-spec manifest.md
 Result<void> check_is_image(const Manifest& manifest);
 
 /// Checks a config and its manifest against each other: equal numbers of diff ids and layers, layer
 /// types that can be unpacked.
-/// Errors: corrupt, unsupported (an unknown layer type, named; as check_is_image()).
+/// Errors: corrupt, unsupported (an unknown layer type, which the error names), those of
+/// check_is_image().
 Result<void> check_image(const Manifest& manifest, const ImageConfig& config);
 
-/// The matching entries of `index`, in its order: same os and architecture and, if the wish names a
-/// variant, the same variant (arm64 with and without v8 are equal). Skips entries that are no
-/// images for a machine (attestations: "unknown/unknown", other media types).
-/// Errors: not_found, listing the available platforms.
+/// The entries of `index` that match, in the order of the index: same os and architecture and, if
+/// `wish` names a variant, the same variant (arm64 with and without v8 are equal). Skips entries
+/// that are not images (attestations: "unknown/unknown", other media types).
+/// Errors: not_found; the error lists the available platforms.
 Result<std::vector<Descriptor>> matching_entries(const Index& index, const Platform& wish);
 
-/// The first of them.  image-spec: "the first matching entry SHOULD be used".
+/// The first of matching_entries(). image-spec: "the first matching entry SHOULD be used".
 Result<Descriptor> select_platform(const Index& index, const Platform& wish);
 
 }  // namespace berth::oci

@@ -18,7 +18,7 @@ void change_environment(std::vector<std::string>& env, const std::vector<std::st
 }
 
 void add_capability(const std::string& name, Capabilities& capabilities) {
-  // Not to the inheritable ones: they would come back in every program with file capabilities.
+  // Not added to the inheritable set: programs with file capabilities would get them back.
   capabilities.bounding.push_back(name);
   capabilities.effective.push_back(name);
   capabilities.permitted.push_back(name);
@@ -36,7 +36,7 @@ Process with_changes(Process process, const ProcessChanges& changes) {
   if (changes.cwd) process.cwd = *changes.cwd;
   change_environment(process.env, changes.env);
   if (changes.uid) {
-    // The former user's groups may be root's.
+    // The groups of the former user may be those of root.
     process.user.uid = *changes.uid;
     process.user.gid = changes.gid.value_or(0);
     process.user.additional_gids.clear();

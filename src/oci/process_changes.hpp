@@ -10,13 +10,13 @@
 
 namespace berth::oci {
 
-/// How one more process in a container differs from that of its config.
+/// How a further process in a container differs from the process in its config.
 struct ProcessChanges {
   std::vector<std::string> args;
   bool terminal = false;
   std::optional<std::string> cwd;
-  std::vector<std::string> env;   ///< "K=V", added behind the container's, or "K": taken away
-  std::optional<uint32_t> uid{};  ///< without one, user and groups are the config's
+  std::vector<std::string> env;   ///< "K=V": added to the container's environment; "K": removed
+  std::optional<uint32_t> uid{};  ///< absent: user and groups are those of the config
   std::optional<uint32_t> gid{};
   std::vector<uint32_t> additional_gids{};
   std::vector<std::string> capabilities{};  ///< "CAP_NET_ADMIN", added
@@ -25,8 +25,8 @@ struct ProcessChanges {
   bool no_new_privileges = false;
 };
 
-/// `process` with `changes`. Another user has none of the groups of the former. Added capabilities
-/// are not inheritable (CVE-2022-29162). Pure.
+/// `process` with `changes`. If they set another user, the groups of the old user are dropped.
+/// Added capabilities are not inheritable (CVE-2022-29162). Pure.
 Process with_changes(Process process, const ProcessChanges& changes);
 
 }  // namespace berth::oci

@@ -37,7 +37,7 @@ struct IdMapping {
 
 struct Mount {
   std::string destination{};  ///< absolute path inside the container
-  std::string type{};         ///< "bind", "proc", …; empty for a bind named by its options
+  std::string type{};         ///< "bind", "proc", …; empty for a bind mount that its options name
   std::string source{};
   std::vector<std::string> options{};
   std::vector<IdMapping> uid_mappings{};
@@ -92,7 +92,7 @@ struct IoPriority {
 
 /// Processors as "0-3,7"; for exec only.
 struct ExecCpuAffinity {
-  std::string initial{};  ///< before the process is moved into its cgroup
+  std::string initial{};  ///< until the process is moved into its cgroup
   std::string final_{};   ///< afterwards
 };
 
@@ -118,7 +118,7 @@ struct Process {
 struct Hook {
   std::string path{};  ///< absolute
   std::vector<std::string> args{};
-  std::optional<std::vector<std::string>> env{};  ///< nothing: the runtime's own
+  std::optional<std::vector<std::string>> env{};  ///< absent: the environment of the runtime
   std::optional<int64_t> timeout{};               ///< seconds, > 0
 };
 
@@ -133,7 +133,7 @@ struct Hooks {
   bool empty() const;
 };
 
-/// The stages of hooks, by the spec's names, in execution order.
+/// The names of the hook stages in the spec, in execution order.
 std::span<const std::string_view> hook_names();
 
 struct Namespace {
@@ -274,9 +274,9 @@ struct TimeOffset {
   uint32_t nanosecs = 0;
 };
 
-/// An interface of the runtime's network namespace to be moved into the container's.
+/// A network interface that is moved from the runtime's network namespace into the container's.
 struct NetDevice {
-  std::string name{};  ///< its name there; empty: the same
+  std::string name{};  ///< its name in the container; empty: unchanged
 };
 
 /// A resource control group (resctrl).

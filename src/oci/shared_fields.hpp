@@ -5,7 +5,7 @@
 
 namespace berth::oci {
 
-// Tables that config.json, the edits of one (oci/edit_fields.hpp) and the state share.
+// Field tables that config.json, its edits (oci/edit_fields.hpp) and the state file share.
 
 void fields(auto& v, IdMapping& mapping) {
   v.required("containerID", mapping.container_id);
@@ -40,7 +40,8 @@ void fields(auto& v, IntelRdt& rdt) {
   v.rest(rdt.rest);
 }
 
-// The tables of "hooks", which are part of config.json and of the state that outlives it.
+// The tables for "hooks", which are part of config.json and are copied to the state file, because
+// config.json may be gone when they run.
 
 void fields(auto& v, Hook& hook) {
   v.required("path", hook.path);

@@ -75,7 +75,7 @@ std::vector<uint32_t> groups_of(std::string_view name, std::string_view group) {
   return gids;
 }
 
-// The primary group is also a supplementary one: otherwise a set-group-id program could leave it
+// The primary group is also a supplementary group: otherwise a set-group-id program could drop it
 // and escape restrictions on that group (CVE-2022-36109).
 std::vector<uint32_t> with_primary(uint32_t gid, std::vector<uint32_t> groups) {
   std::erase(groups, gid);

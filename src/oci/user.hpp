@@ -21,8 +21,8 @@ struct ContainerUser {
 
 /// Resolves "uid", "name", "uid:gid", "name:group" or "" (root) with the text of the image's
 /// /etc/passwd and /etc/group (foreign; malformed lines are skipped). A number is always an id and
-/// need not be listed; its group is then 0. Supplementary groups are the primary one and those that
-/// list the user, the latter not if the group was named.
+/// need not be listed; its group is then 0. Supplementary groups are the primary group and, unless
+/// `wish` names a group, the groups that list the user.
 /// Errors: not_found (an unknown name), usage (another form, an id above 2^31-1).
 /// Source: runc libcontainer/user GetExecUser.
 Result<ContainerUser> resolve_user(std::string_view wish, std::string_view passwd,

@@ -110,7 +110,8 @@ Result<void> check(const Policy& policy) {
 
 Result<Compiled> parse_compiled(std::string_view text, std::string_view document) {
   json::Value value = TRY(json::parse(text, document, {.max_bytes = 1 << 20, .max_depth = 12}));
-  // Before the strict table: another version of Berth has other members.
+  // Checked before the table, which refuses unknown members: another version of Berth has other
+  // members.
   const json::Value* format = value.find("format");
   if (format != nullptr && *format != json::Value(int64_t{kFormat})) {
     return make_error(Kind::unsupported,

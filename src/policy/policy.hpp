@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The decisions of a site for all containers of a machine. Administrators write
-// <config-dir>/policy.toml and policy.d/*.toml; `berth policy apply` compiles them to policy.json
-// beside them, the only file that Berth's programs read: the tables at the end define its form, and
-// the keys in the TOML.
+// <config-dir>/policy.toml and policy.d/*.toml; `berth policy apply` compiles them into policy.json
+// in the same directory, the only file that Berth's programs read. The tables at the end define its
+// form, and the keys in the TOML.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,9 @@ namespace berth::policy {
 
 /// Whether the NVIDIA_* variables of a container grant devices.
 enum class GpuEnvironment {
-  ignore,      ///< never: --gpus, --device, the site and the scheduler grant
-  privileged,  ///< those of a container with CAP_SYS_ADMIN in its bounding set
-  grant,       ///< those of every container, the image's own among them
+  ignore,      ///< never: only --gpus, --device, the site and the scheduler do
+  privileged,  ///< if the container has CAP_SYS_ADMIN in its bounding set
+  grant,       ///< always, even if the image sets them
 };
 constexpr EnumNames<GpuEnvironment, 3> names_of(std::type_identity<GpuEnvironment>) {
   return {{{GpuEnvironment::ignore, "ignore"},
@@ -34,8 +34,8 @@ constexpr EnumNames<GpuEnvironment, 3> names_of(std::type_identity<GpuEnvironmen
 /// The effect of GPUs that a batch system granted to the caller's job.
 enum class Scheduler {
   ignore,  ///< nothing
-  limit,   ///< its containers get no others
-  grant,   ///< also, they get these if nothing is requested
+  limit,   ///< containers of the job get no other GPUs
+  grant,   ///< as limit; if they request nothing, they get these GPUs
 };
 constexpr EnumNames<Scheduler, 3> names_of(std::type_identity<Scheduler>) {
   return {
@@ -54,41 +54,42 @@ constexpr EnumNames<DriverMode, 5> names_of(std::type_identity<DriverMode>) {
 
 struct Gpu {
   GpuEnvironment environment = GpuEnvironment::ignore;
-  /// Whether /dev/null mounted at /var/run/nvidia-container-devices/<id> requests that device, as
-  /// NVIDIA_VISIBLE_DEVICES does; also cdi/<vendor>/<class>/<name> and imex/<channel> below it.
+  /// Whether a mount of /dev/null at /var/run/nvidia-container-devices/<id> requests the device
+  /// <id>, as NVIDIA_VISIBLE_DEVICES does; also at cdi/<vendor>/<class>/<name> and imex/<channel>
+  /// below that directory.
   bool devices_by_volume = false;
-  /// Granted to every container: texts of --gpus ("all", "device=0,1") and CDI names.
+  /// Granted to every container: values of --gpus ("all", "device=0,1") and CDI names.
   std::vector<std::string> always;
-  /// Granted to none: GPUs by index, id or PCI address, and CDI names.
+  /// Granted to no container: GPUs by index, id or PCI address, and CDI names.
   std::vector<std::string> never;
-  /// The maximum of driver files for a container; empty: every capability.
+  /// The driver capabilities that a container can get at most; empty: all of them.
   std::vector<std::string> capabilities;
-  /// For a container that names none; empty: compute,utility.
+  /// For a container that names no capabilities; empty: compute,utility.
   std::vector<std::string> default_capabilities;
   bool requirements = true;           ///< NVIDIA_REQUIRE_* of images are checked
   bool forward_compatibility = true;  ///< the image's compat libraries are used where they fit
   bool imex_channels = true;          ///< NVIDIA_IMEX_CHANNELS counts
-  bool bind = true;                   ///< containers keep to processors beside their GPUs
-  bool exclusive = false;             ///< every container has its GPUs for itself
+  bool bind = true;                   ///< containers use processors near their GPUs
+  bool exclusive = false;             ///< no two containers share a GPU
   bool outside_processes = true;      ///< processes that compute without a lease count as holders
   bool manage = false;                ///< Berth may change the compute mode of GPUs
-  bool additional_gids = true;        ///< a node's group is added if its mode requires it
+  bool additional_gids = true;        ///< add a device's group if its mode requires it
   Scheduler scheduler = Scheduler::grant;
   DriverMode driver_mode = DriverMode::bind;
   std::string driver_root;                       ///< empty: "/"
   std::string ledger;                            ///< the GPU ledger; empty: /run/berth-ledger
   std::vector<std::string> library_directories;  ///< searched before the distributions' own
-  std::vector<std::string> files;                ///< of the host, granted with every GPU
+  std::vector<std::string> files;                ///< host files granted with every GPU
   std::vector<std::string> cdi_directories;      ///< empty: /etc/cdi, /var/run/cdi
   std::vector<std::string> annotation_prefixes = {"cdi.k8s.io/"};
   std::string default_kind = "nvidia.com/gpu";  ///< for a CDI name without vendor and class
-  /// Variables with precedence over NVIDIA_VISIBLE_DEVICES, for Docker Swarm's resources.
+  /// Variables that take precedence over NVIDIA_VISIBLE_DEVICES, for the resources of Docker Swarm.
   std::vector<std::string> swarm_resource;
 
   bool operator==(const Gpu&) const = default;
 };
 
-/// Which facts published beside images are trusted.
+/// Which facts published next to images are trusted.
 enum class PublishedFacts { any, only_signed, none };
 constexpr EnumNames<PublishedFacts, 3> names_of(std::type_identity<PublishedFacts>) {
   return {{{PublishedFacts::any, "any"},
@@ -104,8 +105,8 @@ struct Match {
   bool operator==(const Match&) const = default;
 };
 
-/// Variables with paths of the machine they were set on: another root has other files there, or
-/// none.
+/// Variables that contain paths of the machine: in a container's root other files or none are at
+/// these paths.
 const std::vector<std::string>& variables_of_a_machine();
 
 struct Slurm {
@@ -117,7 +118,7 @@ struct Slurm {
 };
 
 struct Network {
-  /// The network of containers without a requested one: "bridge", "host" or "none"; empty: "host"
+  /// The network of containers that do not request one: "bridge", "host" or "none"; empty: "host"
   /// within a batch job, else "bridge".
   std::string default_mode;
 
@@ -133,10 +134,10 @@ struct Policy {
   bool operator==(const Policy&) const = default;
 };
 
-/// policy.json: a policy with its origin.
+/// policy.json: a policy and where it came from.
 struct Compiled {
   uint32_t format = 0;
-  std::string source;                     ///< policy.toml, else the directory of the rules
+  std::string source;  ///< policy.toml, or if that is missing the directory of the rules
   std::map<std::string, uint32_t> lines;  ///< of the keys that it sets: {"gpu.environment": 3}
   Policy policy;
   std::vector<PlacedRule> rules = {};  ///< in order of evaluation
@@ -145,8 +146,8 @@ struct Compiled {
 inline constexpr uint32_t kFormat = 1;
 inline constexpr const char* kCompiledName = "policy.json";
 
-/// Checks what types cannot express: names of capabilities, absolute paths, forms of names. The
-/// place of an error is e.g. "gpu.always". Errors: usage.
+/// Checks what types cannot express: names of capabilities, absolute paths, forms of names. Errors:
+/// usage; they name the key, e.g. "gpu.always".
 Result<void> check(const Policy& policy);
 
 /// Parses policy.json; `document` names it in errors. Errors: corrupt (invalid JSON, an unknown
@@ -210,17 +211,19 @@ void fields(auto& v, Compiled& c) {
   v.always("source", c.source);
   v.always("lines", c.lines);
   v.required("policy", c.policy);
-  // An older Berth then refuses the file: it would skip rules that keep things out.
+  // Written only if there are rules, so that an older Berth refuses the file instead of skipping
+  // rules that refuse something.
   v.optional("rules", c.rules);
   v.strict();
 }
 
-/// The policy in force below `config_dir`: that of policy.json, else the defaults (with an empty
-/// `source`). The file has to belong to root or the effective user, and no other user may write it:
-/// checked on the open file. Errors: denied (that check), and those of parse_compiled().
+/// The policy in force: that of policy.json in `config_dir`, or if it is missing the defaults (with
+/// an empty `source`). The file has to belong to root or the effective user, and to be writable by
+/// no other user. This is checked on the open file. Errors: denied (that check), and those of
+/// parse_compiled().
 Result<Compiled> read_compiled(const std::string& config_dir);
 
-/// The lower of two limits, of which 0 and negative values are none: for rules with a maximum.
+/// The lower of two limits, for rules that set a maximum. A value of 0 or below means no limit.
 template <class T>
 T lower_limit(T a, T b) {
   auto of = [](T value) {

@@ -56,7 +56,7 @@ bool holds(const std::string& condition, const std::map<std::string, std::string
 /// Why conditions do not match; nothing if they do.
 using Why = std::optional<std::string>;
 
-/// `what`: "the user is", before the value; `none` replaces an empty value.
+/// `what` is "the user is", put before the value. `none` is used instead if there is no value.
 Why unlike(std::string_view what, std::string_view none, const Strings& globs,
            const Strings& words) {
   if (globs.empty() || any_matches(globs, words)) return std::nullopt;
@@ -93,7 +93,7 @@ Why other_command(const Strings& globs, const std::string& command) {
 }
 
 Why why_not(const When& when, const Facts& facts) {
-  // The first spelling is the typed one: the others do not help people.
+  // Shows only the first spelling, which the user typed.
   bool is_image = any_matches(when.image, facts.image);
   Strings typed(facts.image.begin(), facts.image.begin() + (facts.image.empty() ? 0 : 1));
   const Why reasons[] = {
@@ -149,13 +149,14 @@ std::string conditions_of(const When& when) {
   return join(out, ", ");
 }
 
-/// Whether a config.json lacks what the conditions need.
+/// Whether the conditions need facts that a config.json does not contain.
 bool asks_unknown(const When& when) {
   return !when.user_env.empty() || !when.digest.empty() || !when.feature.empty() ||
          !when.gpu.empty();
 }
 
-/// If there are several sets, the reason of the last one.
+/// Why a rule does not apply. If there are several sets of conditions, the reason is that of the
+/// last set.
 Why why_not(const Rule& rule, const Facts& facts) {
   Why why;
   for (const When& when : rule.when) {
@@ -188,7 +189,8 @@ bool is_plain(std::string_view name) {
   });
 }
 
-/// Whether a home is safe in a mount: an empty one would turn "{home}/" into the machine's root.
+/// Whether a home directory is safe in a mount: an empty one would turn "{home}/" into the root of
+/// the machine.
 bool is_home(std::string_view home) {
   bool odd = std::ranges::any_of(
       home, [](char c) { return c == ':' || c == ',' || static_cast<unsigned char>(c) < ' '; });
@@ -203,7 +205,7 @@ std::string filled(std::string text, const Facts& facts) {
   return text;
 }
 
-/// Adds the effects of one rule, and names its keys.
+/// Adds the effects of one rule, and collects the keys that it sets.
 class Adder {
  public:
   Adder(const PlacedRule& placed, const Facts& facts, Effects& out)
@@ -231,8 +233,8 @@ class Adder {
       if (can_fill(key, value)) target[name] = given(filled(value, facts_));
     }
   }
-  /// False if the text needs the caller's home and that is unknown. Such a container is refused,
-  /// unless the rule is optional.
+  /// False if the text needs the caller's home directory and this is unknown. The container is then
+  /// refused, unless the rule is optional.
   bool can_fill(const char* key, const std::string& text) {
     if (text.find("{home}") == text.npos || is_home(facts_.home)) return true;
     if (!rule_.optional && !out_.refuse) {
@@ -260,7 +262,7 @@ std::string Adder::run() {
   add("tmpfs", rule_.tmpfs, out_.tmpfs);
   add("devices", rule_.devices, out_.devices);
   add("env-default", rule_.env_default, out_.env_default);
-  // A variable that a later rule sets is not unset by an earlier one, and the reverse.
+  // A later rule that sets a variable overrides an earlier rule that unsets it, and the reverse.
   for (const auto& [name, value] : rule_.env) out_.env_unset.erase(name);
   add("env", rule_.env, out_.env);
   add("env-force", rule_.env_force, out_.env_force);
@@ -408,7 +410,7 @@ std::string title_of(const PlacedRule& rule) {
 }
 
 bool matches(std::string_view glob, std::string_view text) {
-  // On a mismatch the last star matches one character more: nothing else has to be retried.
+  // On a mismatch the last star takes one more character. No earlier star has to be retried.
   size_t g = 0, t = 0, star = std::string_view::npos, resume = 0;
   while (t < text.size()) {
     if (g < glob.size() && glob[g] == '*') {

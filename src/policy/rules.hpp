@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The site's rules: a container of this user, group, image, partition, … gets these mounts,
-// variables, devices, limits. Administrators write <config-dir>/policy.d/*.toml, with the keys in
-// the tables below; `berth policy apply` compiles them into policy.json. All pure. docs/policy.md
+// The site's rules: they give the containers of a user, group, image, partition, … mounts,
+// variables, devices and limits. Administrators write <config-dir>/policy.d/*.toml, with the keys
+// in the tables below; `berth policy apply` compiles them into policy.json. All pure.
+// docs/policy.md
 #pragma once
 
 #include <cstdint>
@@ -16,8 +17,9 @@
 
 namespace berth::policy {
 
-/// One set of conditions. All present keys have to match; of a list any entry. Entries are globs,
-/// see matches(); those of variables and labels are "NAME", which has to exist, or "NAME=GLOB".
+/// One set of conditions. All keys that are present have to match; a list matches if one of its
+/// entries does. Entries are globs, see matches(). Entries for variables and labels are "NAME",
+/// which has to exist, or "NAME=GLOB".
 struct When {
   std::vector<std::string> user = {};   ///< name or number of the caller
   std::vector<std::string> group = {};  ///< any of the caller's groups, name or number
@@ -25,7 +27,7 @@ struct When {
       {};  ///< as typed, canonical, or canonical without tag and digest
   std::vector<std::string> digest = {};  ///< of the image's manifest, its target or its id
   std::vector<std::string> label = {};   ///< of the image
-  std::vector<std::string> env = {};     ///< of the container: the request's over the image's
+  std::vector<std::string> env = {};     ///< of the container: the request overrides the image
   std::vector<std::string> image_env = {};
   std::vector<std::string> user_env = {};
   std::vector<std::string> partition = {};  ///< of the batch job
@@ -33,7 +35,7 @@ struct When {
   std::vector<std::string> feature = {};    ///< words of `berth slurm features` for this node
   std::vector<std::string> gpu = {};        ///< types of this node's GPUs: "h100"
   std::optional<bool> gpus = {};            ///< whether GPUs are requested
-  /// The first word of the command; a glob without a slash is compared with its last part.
+  /// The first word of the command; a glob without a slash is compared with its base name.
   std::vector<std::string> command = {};
   bool operator==(const When&) const = default;
 };
@@ -48,39 +50,38 @@ struct SiteHook {
   bool operator==(const SiteHook&) const = default;
 };
 
-/// The effects of a rule. Texts are those of `berth run`'s flags. "{user}", "{uid}" and "{home}" in
-/// `mounts` and in values of variables are the caller's.
+/// The conditions and effects of a rule. Effects have the form of the values of `berth run`'s
+/// flags. "{user}", "{uid}" and "{home}" in `mounts` and in values of variables stand for those of
+/// the caller.
 struct Rule {
-  std::string name;          ///< for people; empty: its place
+  std::string name;          ///< for people; empty: the place is shown
   std::vector<When> when;    ///< any of these; empty: always
   std::vector<When> unless;  ///< none of these
-  bool stop = false;         ///< if this one applies, later rules are skipped
-  /// This rule overrides flags: mounts, user, network, gpus; limits are maximums. Where there can
-  /// be one value: of two rules the later wins; of a forced and another one the forced; of two
-  /// forced ones the later.
+  bool stop = false;         ///< if this rule applies, later rules are skipped
+  /// This rule overrides flags: mounts, user, network, gpus; limits are maximums.
   bool force = false;
   /// Mounts and devices that this machine lacks are skipped; otherwise they are errors.
   bool optional = false;
 
-  std::vector<std::string> mounts;                 ///< of -v: "/scratch:/scratch:ro"
-  std::vector<std::string> tmpfs;                  ///< of --tmpfs
-  std::vector<std::string> devices;                ///< of --device: paths and CDI names
-  std::map<std::string, std::string> env_default;  ///< if neither image nor user sets it
+  std::vector<std::string> mounts;                 ///< as -v: "/scratch:/scratch:ro"
+  std::vector<std::string> tmpfs;                  ///< as --tmpfs
+  std::vector<std::string> devices;                ///< as --device: paths and CDI names
+  std::map<std::string, std::string> env_default;  ///< if neither image nor user sets the variable
   std::map<std::string, std::string> env;          ///< overrides the image, not the user
   std::map<std::string, std::string> env_force;    ///< overrides everything
-  std::vector<std::string> env_unset;              ///< removed from the image's
-  std::optional<std::string> gpus;                 ///< of --gpus
+  std::vector<std::string> env_unset;              ///< removed from the variables of the image
+  std::optional<std::string> gpus;                 ///< as --gpus
   std::vector<std::string> gpu_capabilities;       ///< value of NVIDIA_DRIVER_CAPABILITIES
-  std::optional<std::string> user;                 ///< "caller", "image", or of --user
-  std::optional<std::string> network;              ///< of --network, except another container's
-  std::optional<std::string> memory;               ///< of --memory
-  std::optional<std::string> cpus;                 ///< of --cpus
+  std::optional<std::string> user;                 ///< "caller", "image", or as --user
+  std::optional<std::string> network;              ///< as --network, but not of another container
+  std::optional<std::string> memory;               ///< as --memory
+  std::optional<std::string> cpus;                 ///< as --cpus
   std::optional<int64_t> pids_limit;
   std::optional<std::string> shm_size;
-  std::vector<std::string> ulimits;  ///< of --ulimit
+  std::vector<std::string> ulimits;  ///< as --ulimit
   std::optional<bool> remove;        ///< as --rm
   std::vector<SiteHook> hooks;
-  /// Only images from these are allowed: globs for "docker.io/library/busybox".
+  /// Only images that match one of these globs are allowed: "docker.io/library/*".
   std::vector<std::string> registries;
   std::optional<bool> is_signed;
   std::optional<std::string> refuse;  ///< the container is refused, with this reason
@@ -98,16 +99,16 @@ struct PlacedRule {
 /// The display name of a rule: its name, else "10-scratch.toml:3".
 std::string title_of(const PlacedRule& rule);
 
-/// The facts about a new container that rules may test. Unknown ones are empty.
+/// The facts about a new container that rules may test. Unknown facts are empty.
 struct Facts {
   std::string user;  ///< name; empty: unknown
   std::string uid;
-  std::string home;                 ///< the user's
+  std::string home;                 ///< home directory of the user
   std::vector<std::string> groups;  ///< names and numbers
-  std::vector<std::string> image;   ///< its spellings
+  std::vector<std::string> image;   ///< the name in all forms that rules may use
   std::vector<std::string> digests;
   std::map<std::string, std::string> labels;
-  std::vector<std::string> image_env;  ///< "K=V"; of one name the last counts
+  std::vector<std::string> image_env;  ///< "K=V"; the last of equal names counts
   std::vector<std::string> user_env;
   std::string partition;
   std::string account;
@@ -115,12 +116,12 @@ struct Facts {
   std::vector<std::string> gpu_types;
   bool gpus = false;
   std::string command;
-  /// They are from a config.json of another engine: the user's own settings, digests, features and
-  /// types of GPUs are unknown.
+  /// The facts come from a config.json of another engine: settings of the user, digests, features
+  /// and types of GPUs are unknown.
   bool of_config = false;
 };
 
-/// The costly facts that the rules need.
+/// Which of the facts that are costly to find out the rules need.
 struct Needs {
   bool groups = false;
   bool group_names = false;
@@ -133,20 +134,20 @@ Needs needs_of(const std::vector<PlacedRule>& rules);
 /// which may be the image's.
 bool asks_image(const Rule& rule);
 
-/// A text of a rule, with the rule's name.
+/// A value from a rule, with the name of the rule.
 struct Given {
   std::string text;
-  std::string rule;  ///< its title
+  std::string rule;  ///< title of the rule
   bool forced = false;
   bool optional = false;
   bool operator==(const Given&) const = default;
 };
 
-/// One value; Rule::force says which rule's wins.
+/// A single value. The last rule wins, except that only a forced value replaces a forced value.
 using Chosen = std::optional<Given>;
 
-/// The combined effects of all rules that apply. Lists are in the order of the rules, but forced
-/// ulimits come last.
+/// The combined effects of all rules that apply. Lists are in the order of the rules, except that
+/// forced ulimits come last.
 struct Effects {
   std::vector<Given> mounts, tmpfs, devices, ulimits;
   std::map<std::string, Given> env_default, env, env_force, env_unset;
@@ -159,7 +160,7 @@ struct Effects {
 
 /// The outcome of one rule.
 struct Verdict {
-  std::string rule;  ///< its title
+  std::string rule;  ///< title of the rule
   std::string place;
   bool applied = false;
   std::string why;  ///< "gives mounts, env"; "user 'bob' is none of 'alice'"
@@ -174,15 +175,16 @@ struct Outcome {
 /// Decides which rules apply, and combines their effects.
 Outcome evaluate(const std::vector<PlacedRule>& rules, const Facts& facts);
 
-/// The reason, if a rule refuses the container.
+/// An error with the reason, if a rule refuses the container.
 std::optional<Error> refusal_of(const Effects& effects);
 
-/// Whether `text` matches `glob`: '*' is any run of characters, including '/', '?' any one, and
-/// others stand for themselves. Time and memory are bounded by the product of the lengths.
+/// Whether `text` matches `glob`: '*' stands for any number of characters, including '/'; '?' for
+/// any one character; every other character for itself. Time and memory are bounded by the product
+/// of the lengths.
 bool matches(std::string_view glob, std::string_view text);
 
-/// A fault that types cannot express, with the key, "when.user". Texts of flags are checked when
-/// applied (engine/site/effects.hpp).
+/// A fault that types cannot express, and its key: "when.user". Values of flags are checked when
+/// they are applied (engine/site/effects.hpp).
 struct RuleFault {
   std::string key;
   Error error;  ///< usage; its text does not begin with the key
@@ -274,7 +276,7 @@ void fields(auto& v, PlacedRule& p) {
   v.strict();
 }
 
-/// The driver's capabilities that its libraries and programs can belong to.
+/// The driver capabilities that libraries and programs of the driver can belong to.
 const std::vector<std::string_view>& capability_names();
 
 }  // namespace berth::policy

@@ -25,8 +25,8 @@ std::optional<uint64_t> parse_digits(std::string_view digits, int base) {
   return value;
 }
 
-/// The digits without their sign and base. A leading zero means octal to Go, and CDI files are
-/// tested with Go's readers: fileMode: 0666.
+/// Parses a number without its sign. A leading zero means octal, as in Go, because CDI files are
+/// written for Go's readers: "fileMode: 0666".
 std::optional<uint64_t> parse_magnitude(std::string_view text) {
   if (text.size() > 1 && text.front() == '0') {
     switch (text[1]) {
@@ -69,9 +69,9 @@ std::optional<json::Value> parse_bool(std::string_view text) {
   return std::nullopt;
 }
 
-/// What a plain scalar means; a text where it means nothing else. A number that does not fit or has
-/// a fraction stays text: a reader that wants a number reports it, and "1.0" is a version more
-/// often. YAML 1.2.2, 10.3.2
+/// The value of a plain scalar; a string if it is nothing else. A number that does not fit or has a
+/// fraction stays a string: a reader that expects a number reports an error, and "1.0" is usually a
+/// version. YAML 1.2.2, 10.3.2
 json::Value resolve(std::string_view text) {
   if (auto value = parse_null(text)) return *value;
   if (auto value = parse_bool(text)) return *value;
@@ -79,7 +79,8 @@ json::Value resolve(std::string_view text) {
   return text;
 }
 
-/// What `text` means as "str", "int", "bool" or "null"; nothing when it is not such a thing.
+/// The value of `text` as a "str", "int", "bool" or "null". Nothing if `text` is not valid for that
+/// type.
 std::optional<json::Value> resolve_as(std::string_view type, std::string_view text) {
   if (type == "str") return json::Value(text);
   if (type == "int") return parse_integer(text);
@@ -113,7 +114,7 @@ class Source {
   bool ready_ = false;
 };
 
-/// One event, freed with its owner.
+/// One event of the parser; frees it in the destructor.
 struct Event {
   yaml_event_t raw{};
   bool filled = false;
@@ -128,7 +129,8 @@ std::string_view view(const yaml_char_t* text) {
   return text == nullptr ? "" : reinterpret_cast<const char*>(text);
 }
 
-/// Builds values out of events with a stack of its own: no nesting of the input is one of ours.
+/// Builds values from events. It has an explicit stack, so that nesting in the input does not cause
+/// recursion.
 class Builder {
  public:
   Builder(std::string_view text, std::string_view document, const json::Limits& limits)
@@ -150,7 +152,7 @@ class Builder {
   struct Open {
     json::Value value;
     std::set<std::string> keys;
-    std::optional<std::string> key;  ///< of the value that comes next
+    std::optional<std::string> key;  ///< the key for the next value
   };
 
   Error fault(const yaml_mark_t& mark, std::string_view text) const {
@@ -233,7 +235,7 @@ class Builder {
     if (wants_key()) return take_key(mark, data.tag, std::move(text));
     std::string_view tag = view(data.tag);
     if (tag.empty() || tag == "!") {
-      // "!" alone says that a plain scalar is text.
+      // The tag "!" means that a plain scalar is a string.
       bool plain = tag.empty() && data.plain_implicit == 1;
       return place(mark, plain ? resolve(text) : json::Value(std::move(text)));
     }

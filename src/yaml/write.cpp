@@ -8,7 +8,7 @@ namespace berth::yaml {
 namespace {
 
 bool is_plain_key(std::string_view key) {
-  // A word, but none that YAML 1.1 takes for a boolean or null.
+  // A plain word, unless YAML 1.1 takes it for a boolean or null.
   static constexpr std::string_view kOther[] = {"y",   "n",    "yes",   "no",  "on",
                                                 "off", "true", "false", "null"};
   if (key.empty() || std::ranges::find(kOther, key) != std::end(kOther)) {
@@ -18,8 +18,9 @@ bool is_plain_key(std::string_view key) {
       key, [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); });
 }
 
-/// JSON's text with what YAML does not take unescaped: DEL and C1 controls, line and paragraph
-/// separators (YAML 1.1 breaks lines there), byte order marks and what is not a character.
+/// A JSON string in which the characters that YAML does not allow unescaped are escaped too: DEL
+/// and C1 controls, line and paragraph separators (line breaks in YAML 1.1), byte order marks and
+/// noncharacters.
 std::string double_quote(const std::string& text) {
   constexpr std::string_view kThree[] = {"\xe2\x80\xa8", "\xe2\x80\xa9", "\xef\xbb\xbf",
                                          "\xef\xbf\xbe", "\xef\xbf\xbf"};
@@ -44,7 +45,7 @@ std::string double_quote(const std::string& text) {
   return out;
 }
 
-/// JSON's scalars, [] and {} are YAML's.
+/// JSON's scalars, [] and {} are valid YAML.
 std::string scalar(const json::Value& value) {
   const std::string* text = value.string();
   return text != nullptr ? double_quote(*text) : json::dump(value);
@@ -71,8 +72,7 @@ class Writer {
   }
 
  private:
-  // The first line of a block begins at the present position: behind "- " or at the start of a
-  // line.
+  // The first line of a block begins at the present position: after "- " or at the start of a line.
   void write_object(const json::Object& object, size_t indent) {
     bool first = true;
     for (const auto& [key, value] : object) {

@@ -108,7 +108,8 @@ FlagTable build_flags(BuildOptions& o) {
   return table;
 }
 
-/// "K=V" each; a bare name takes the caller's environment, or is dropped.
+/// Each text is "K=V". A bare name gets its value from the environment of the caller, or is
+/// dropped.
 std::map<std::string, std::string> pairs_of(const std::vector<std::string>& texts,
                                             const engine::Environment& environment) {
   std::map<std::string, std::string> pairs;
@@ -124,7 +125,7 @@ std::map<std::string, std::string> pairs_of(const std::vector<std::string>& text
   return pairs;
 }
 
-/// Docker's daemon and git servers are other sources of contexts; here it is a directory.
+/// Docker also builds from URLs of archives and git repositories; here the context is a directory.
 bool is_url(std::string_view text) {
   return text.find("://") != text.npos || text.starts_with("git@") ||
          text.starts_with("github.com/");
@@ -140,7 +141,8 @@ Error no_url(std::string_view text) {
                     std::move(fetched));
 }
 
-/// An archive has a name with zeros after it, or the magic of gzip, zstd, xz or bzip2.
+/// Whether `text` is an archive: it contains a zero byte, as tar, zstd and xz files do, or begins
+/// with the magic bytes of gzip or bzip2.
 bool is_archive(std::string_view text) {
   return text.find('\0') != text.npos || text.starts_with("\x1f\x8b") || text.starts_with("BZh");
 }

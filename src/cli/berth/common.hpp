@@ -21,10 +21,10 @@
 /// Shared by several verbs.
 namespace berth::cli {
 
-/// --format of our own lists: a table for people or JSON for programs.
+/// --format of lists that only Berth has: a table for people or JSON for programs.
 Flag format_flag(std::string& target);
 
-/// Options of a verb that has only that flag.
+/// Options of a verb that has only --format.
 struct FormatOptions {
   std::string format = "table";
 };
@@ -33,7 +33,7 @@ FlagTable format_flags(FormatOptions& options);
 /// --format of lists that docker has too (cli/template/listing.hpp).
 Flag template_flag(std::string& target);
 
-/// `given`, else the member of docker's user configuration ("psFormat").
+/// `given`, or if it is empty the format in docker's user configuration (its member "psFormat").
 std::string format_or_usual(const Session& session, const std::string& given,
                             std::string_view member);
 
@@ -43,13 +43,13 @@ Flag filter_flag(std::vector<engine::Filter>& target);
 /// --detach-keys.
 Flag detach_keys_flag(std::optional<std::string>& target);
 
-/// A time in the form of docker's --since and --until, as nanoseconds since 1970.
+/// Parses a time in the form of docker's --since and --until into nanoseconds since 1970.
 ReadValue read_moment(std::optional<int64_t>& target);
 
-/// --label K[=V], each into `target`.
+/// --label K[=V]; adds each label to `target`.
 ReadValue read_label(std::map<std::string, std::string>& target);
 
-/// Of stop and restart.
+/// Options of stop and restart.
 struct GraceOptions {
   std::optional<int64_t> grace;
 };
@@ -80,7 +80,7 @@ class TransferDisplay {
   ProgressPrinter printer_;
 };
 
-/// One engine call with a display around it.
+/// Runs one engine call while a TransferDisplay shows its events.
 Result<image::TransferResult> transfer_shown(Session& session, image::TransferRequest request,
                                              Stream stream, Direction direction, bool quiet);
 
@@ -95,18 +95,18 @@ void print_json(Session& session, const json::Value& value);  ///< indented
 int for_each_argument(Session& session, const std::vector<std::string>& arguments,
                       const std::function<Result<void>(const std::string&)>& act);
 
-/// "2026-11-20T12:00:00Z"; nothing for an unknown time.
+/// "2026-11-20T12:00:00Z"; null for an unknown time.
 json::Value json_time(std::optional<int64_t> seconds);
 json::Value json_strings(const std::vector<std::string>& strings);
 
 std::string ago(int64_t seconds);  ///< human_ago() from now
 
-/// Shows the progress of a command in one line of a terminal's standard error, below the warnings:
-/// for a layer "0123456789ab: Converting 12MB of 300MB", otherwise the text of the last status
-/// event. Prints nothing if standard error is not a terminal.
+/// Shows the progress of a command in one line below the warnings: for a layer "0123456789ab:
+/// Converting 12MB of 300MB", otherwise the text of the last status event. Prints nothing if
+/// standard error is not a terminal.
 class WorkDisplay {
  public:
-  /// `words`: the operation on layers.
+  /// `words`: what is done with layers: "Converting".
   WorkDisplay(Session& session, std::string words, bool quiet);
   ~WorkDisplay();
   WorkDisplay(WorkDisplay&&) = delete;

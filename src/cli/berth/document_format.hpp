@@ -14,13 +14,14 @@
 /// --format of inspect, info and version: templates over a whole document.
 namespace berth::cli {
 
-/// Facts about docker's documents that Go's types express and JSON does not.
+/// What Go's types express about docker's documents and JSON does not.
 DocumentShape docker_documents();
 
 /// Docker's exit status for an invalid template.
 inline constexpr int kFormatStatus = 64;
 
-/// "json" or a template; unlike for lists, there is no "table" and no escape sequence.
+/// "json" or a template. Other than in lists there is no "table", and there are no escape
+/// sequences.
 class DocumentFormat {
  public:
   /// Errors: usage (an invalid format, Template::parse()).
@@ -37,7 +38,7 @@ class DocumentFormat {
   std::optional<Template> template_;
 };
 
-/// Prints `document`, as indented JSON or by a template; without a format `text`. Returns 0.
+/// Prints `document` in the given format. Without a format prints `text`. Returns 0.
 /// Errors: usage (Template::execute()).
 Result<int> print_document(Session& session, const std::optional<DocumentFormat>& format,
                            const json::Value& document, const std::string& text);

@@ -188,7 +188,7 @@ struct FlagElsewhere {
   std::string_view verb;
   Elsewhere flag;
 };
-/// For single verbs, in addition to the table with the verb.
+/// Flags of single verbs, in addition to the table in the file of the verb.
 constexpr FlagElsewhere kOfVerbs[] = {
     {"commit", {"config", "--change INSTRUCTION"}},
     {"commit", {"f", "leave it out", "an image is in both formats at once"}},
@@ -376,7 +376,7 @@ constexpr FlagElsewhere kOfVerbs[] = {
     {"wait", {"interval", "leave it out", "wait waits for the end of containers"}},
     {"wait", {"return-on-first", "leave it out", "wait waits for the end of containers"}},
 };
-/// Of any verb of other engines.
+/// Flags that other engines have for many verbs.
 constexpr Elsewhere kAnyVerb[] = {
     {"D", "berth --debug, before the verb"},
     {"arch", "--platform OS/ARCH"},
@@ -411,7 +411,7 @@ constexpr Elsewhere kAnyVerb[] = {
     {"variant", "--platform OS/ARCH/VARIANT"},
     {"verbose", "berth --debug, before the verb"},
 };
-/// Of verbs for containers.
+/// Flags that other engines have for verbs about containers.
 constexpr Elsewhere kOfContainers[] = {
     {"a", "$(berth ps -aq) in its place"},
     {"all", "$(berth ps -aq) in its place"},
@@ -420,7 +420,8 @@ constexpr Elsewhere kOfContainers[] = {
 
 constexpr std::string_view kRegistry = "docker://";
 
-/// The image of "docker://IMAGE"; enroot's "docker://REGISTRY#IMAGE" is read as it is.
+/// The image of "docker://IMAGE". enroot's "docker://REGISTRY#IMAGE" becomes REGISTRY#IMAGE, which
+/// Berth reads too.
 std::string without_scheme(std::string_view text) {
   size_t slashes = text.find("://");
   return escape_controls(slashes == text.npos ? text : text.substr(slashes + 3));
@@ -430,9 +431,9 @@ std::string file_of_image(const std::string& image, const std::string& file) {
   return "berth pull " + image + " && berth save --format sqsh --output " + file + " " + image;
 }
 
-/// Transports of containers/image and apptainer, in front of an image's name.
+/// The transports of containers/image and apptainer, which precede the name of an image.
 struct Place {
-  std::string_view prefix, is, here, behind;  ///< the equivalent: `here` NAME `behind`
+  std::string_view prefix, is, here, behind;  ///< the equivalent is `here` NAME `behind`
 };
 constexpr std::string_view kSifFile = "a SIF file in a registry";
 constexpr std::string_view kFetchSif = "apptainer pull FILE.sif ";
@@ -485,7 +486,7 @@ std::optional<Error> image_elsewhere(const std::string& name) {
       continue;
     }
     if (slashes && !archive) rest.erase(0, 2);
-    // apptainer's own forms are recognised by the whole name.
+    // The forms that only apptainer has are recognised by the whole name.
     if (place.is == kSifFile) rest = name;
     return make_error(Kind::usage, quote(name) + " is " + std::string(place.is),
                       std::string(place.here) + escape_controls(rest) + std::string(place.behind));

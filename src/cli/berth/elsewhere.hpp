@@ -12,17 +12,18 @@
 /// The verbs, flags and arguments of other engines, and their equivalents here.
 namespace berth::cli {
 
-/// The equivalent of another engine's verb that Berth lacks, "pod" or "volume export", and the
-/// reason. Nothing if no known engine has it.
+/// An error for another engine's verb that Berth lacks, such as "pod" or "volume export": it names
+/// the equivalent and the reason. Nothing if no known engine has the verb.
 std::optional<Error> verb_elsewhere(std::string_view name);
 
-/// The equivalents of flags of other engines' verbs of this name: the verb's own, and common ones.
+/// The equivalents of flags that other engines have for a verb of this name: the verb's own flags,
+/// and flags common to several verbs.
 std::vector<Elsewhere> flags_elsewhere(const Verb& verb);
 
-// Arguments of other engines' verbs with the same names, and their equivalents here. Each function
-// returns nothing for docker's arguments. Pure.
+// Arguments that other engines accept for a verb of the same name. Each function returns an error
+// that names Berth's equivalent, or nothing for arguments that docker accepts too. Pure.
 
-/// Whether `name` is that of an image file, as apptainer takes it to write or read one.
+/// Whether `name` is the name of an image file, which apptainer reads or writes.
 bool is_image_file_name(std::string_view name);
 
 /// For an image: `docker-archive:FILE`, `docker-daemon:IMAGE`, `oras://IMAGE`, …

@@ -27,7 +27,7 @@ FlagTable events_flags(EventsOptions& o) {
   };
 }
 
-/// The names of docker's members, in templates and in JSON.
+/// The names of the members of docker's events, in templates and in JSON.
 struct Names {
   const char *status, *id, *from, *scope, *time, *time_ns;
 };
@@ -67,7 +67,7 @@ std::string line(const events::Event& event) {
 
 Result<int> run_events(Session& session, const EventsOptions& o, Arguments) {
   std::optional<DocumentFormat> format;
-  // With docker's member names in JSON, which differ from the template's.
+  // JSON has docker's member names, which differ from those in templates.
   bool json = o.format == "json" || o.format == "{{json .}}";
   if (o.format && !json) {
     auto made = DocumentFormat::make(*o.format);

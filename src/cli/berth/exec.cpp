@@ -109,7 +109,7 @@ constexpr Elsewhere kExecElsewhere[] = {
     {"writable-tmpfs", "berth run --rm IMAGE COMMAND, without it", kForNew},
 };
 
-/// An image's name, which users of apptainer type instead of a container.
+/// Whether `name` is the name of an image, which users of apptainer type instead of a container.
 bool is_image_name(std::string_view name) {
   return name.starts_with("docker://") || name.starts_with("oras://") || is_image_file_name(name);
 }

@@ -8,7 +8,7 @@
 namespace berth::cli {
 namespace {
 
-// podman's questions for scripts: the status is the answer, and nothing is printed.
+// podman's `exists` verbs for scripts: the exit status is the answer, and nothing is printed.
 
 template <class T>
 Result<int> answer(Result<T> found) {

@@ -8,7 +8,8 @@
 
 namespace berth::cli {
 
-/// Prints what the container would get of GPUs and why, as `berth explain` does; starts nothing.
+/// Prints which GPUs and driver files the container would get and why, as `berth explain` does.
+/// Starts nothing.
 Result<int> explain_run(Session& session, engine::Asked asked, TransferDisplay& display,
                         std::string_view format);
 

@@ -13,7 +13,8 @@
 /// Makes readers of flag values from parse functions.
 namespace berth::cli {
 
-/// Parses a value with `parse` into `target`; a list collects, a map replaces an equal key.
+/// Parses a value with `parse` into `target`. A list collects all values; a map keeps the last
+/// value of a key.
 template <class T, class Parse>
 ReadValue read_into(T& target, Parse parse) {
   return [&target, parse](std::string_view text) -> Result<void> {
@@ -37,7 +38,8 @@ ReadValue add_to(std::map<std::string, std::string>& target, Parse parse) {
   };
 }
 
-/// docker's --isolation: Linux has one. `wanted` ends the error for another.
+/// docker's --isolation, which has only one value on Linux. `wanted` is the end of the error for
+/// any other value.
 inline ReadValue read_isolation(std::string wanted) {
   return [wanted = std::move(wanted)](std::string_view text) -> Result<void> {
     if (text.empty() || text == "default") return {};
@@ -45,7 +47,8 @@ inline ReadValue read_isolation(std::string wanted) {
   };
 }
 
-/// "linux/arm64"; an empty one means none, as in docker: scripts write --platform "$PLATFORM".
+/// "linux/arm64". An empty value means no platform, as in docker: scripts write --platform
+/// "$PLATFORM".
 inline ReadValue read_platform(std::optional<std::string>& target) {
   return [&target](std::string_view text) -> Result<void> {
     target.reset();

@@ -47,7 +47,7 @@ std::string node_names(const gpu::Gpu& gpu) {
   return paths_of(nodes);
 }
 
-// "1 2 3 5" → "1-3,5"; all others of its vendor → "all".
+// The peers of a GPU: "1 2 3 5" → "1-3,5"; "all" if they are all other GPUs of its vendor.
 std::string peers(const gpu::Gpu& gpu, const gpu::Inventory& inventory) {
   const auto& list = gpu.nvlink_peers;
   auto others = std::ranges::count_if(
@@ -80,11 +80,11 @@ std::string board(const gpu::Gpu& gpu, const gpu::Inventory& inventory) {
 
 struct Column {
   std::string_view title;
-  bool wanted = true;  ///< false: it says nothing on this machine
+  bool wanted = true;  ///< false: the column is useless on this machine
   std::vector<std::string> cells = {};
 };
 
-/// Of templates: one for each column of GpuListing, in their order.
+/// The fields of templates: one for each column of GpuListing, in the order of the columns.
 constexpr ListField kGpuFields[] = {
     {"Index", "INDEX"},    {"UUID", "UUID"},       {"PCIAddress", "PCI ADDRESS"},
     {"Model", "MODEL"},    {"Compute", "COMPUTE"}, {"Memory", "MEMORY"},
@@ -110,7 +110,7 @@ std::string holders_of(const gpu::Selected& one, const gpu::Holders& holders) {
   return std::to_string(names.size()) + " containers";
 }
 
-/// "0", "0:1" for each key that this machine has; else the key.
+/// The index, "0" or "0:1", of each key that this machine has; for any other key the key itself.
 json::Array indices_of(const std::vector<std::string>& keys, const gpu::Inventory& inventory) {
   json::Array out;
   for (const std::string& key : keys) {
@@ -142,7 +142,7 @@ class GpuListing {
       column->wanted = says_something(*column);
   }
 
-  /// At most `columns` wide; 0: unlimited.
+  /// The table, at most `columns` wide; 0: unlimited.
   std::string text(size_t columns) {
     if (columns != 0 && width() > columns) shorten_uuids();
     for (Column* column :
@@ -160,7 +160,7 @@ class GpuListing {
     return table.text();
   }
 
-  /// With the fields of kGpus.
+  /// Rows with the fields of kGpus.
   std::vector<ListRow> rows() {
     std::vector<ListRow> rows(index_.cells.size());
     for (const Column* column : all()) {
@@ -204,7 +204,7 @@ class GpuListing {
     }
     return total - kGap;
   }
-  /// To prefixes that --gpus device= accepts too, unique among all GPUs.
+  /// Shortens the UUIDs to prefixes, which --gpus device= accepts too. They are in practice unique.
   void shorten_uuids() {
     constexpr size_t kShort = 12;  // "GPU-1b2c3d4e"
     for (std::string& cell : uuid_.cells) cell = cell.substr(0, kShort);
@@ -269,7 +269,7 @@ json::Value to_json(const gpu::DeviceGroup& group) {
                       {"major", group.major ? json::Value(int64_t{*group.major}) : json::Value()}};
 }
 
-// For people.
+// The problems of the inventory, for people.
 std::vector<std::string> problems_of(const gpu::Inventory& inventory) {
   std::vector<std::string> out = inventory.problems;
   for (const gpu::DamagedFile& file : inventory.damaged) {
@@ -341,7 +341,7 @@ Result<int> run_gpu_list(Session& session, const GpuListOptions& o, Arguments) {
   }
   gpu::Inventory inventory = TRY(engine::list_gpus(
       session.context, o.refresh ? gpu::Refresh::always : gpu::Refresh::if_stale));
-  // A list of GPUs needs no ledger.
+  // GPUs can be listed without a ledger.
   gpu::Holders holders;
   if (!o.quiet) {
     auto found = engine::list_gpu_holders(session.context);

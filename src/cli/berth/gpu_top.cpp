@@ -146,9 +146,9 @@ Result<int> run_gpu_top(Session& session, const GpuTopOptions& o, Arguments) {
       return 0;
     }
     if (!is_json) session.terminal.write_as_is(Stream::out, kTopClear);
-    // For programs each sample is a line.
+    // As JSON, each sample is one line.
     print(session, is_json ? json::dump(to_json(top)) + "\n" : table_text(top, users));
-    TRY(session.terminal.written());  // the reader has disconnected
+    TRY(session.terminal.written());  // fails if the reader has disconnected
     std::this_thread::sleep_for(kTopInterval);
   }
 }

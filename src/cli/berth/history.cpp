@@ -51,7 +51,7 @@ std::string id_of(const engine::HistoryEntry& entry, const HistoryOptions& o) {
 }
 
 ListRow row_of(const engine::HistoryEntry& entry, const HistoryOptions& o) {
-  // As in docker: tabs of a shell line become one blank.
+  // As in docker: a tab in a shell command becomes a blank.
   std::string by = entry.created_by;
   std::ranges::replace(by, '\t', ' ');
   json::Value time = json_time(entry.created_at);

@@ -117,7 +117,7 @@ Result<int> inspect_manifest(Session& session, const ManifestOptions& o, Argumen
   return 0;
 }
 
-/// Of docker.
+/// Flags of docker.
 constexpr Elsewhere kManifestElsewhere[] = {
     {"v", "berth match IMAGE, which shows each entry", "only one document is shown"},
     {"verbose", "berth match IMAGE, which shows each entry", "only one document is shown"},
@@ -142,7 +142,7 @@ const Verb image_mount_verb{
              .example = "berth image mount debian:12 /mnt",
              .complete = Complete::image},
     .arity = {0, 2},
-    .needs = engine::Needs::nothing,  // the caller's own mounts
+    .needs = engine::Needs::nothing,  // the mounts belong to the caller
     .command = [] { return make_command(mount_flags, mount); },
 };
 const Verb image_unmount_verb{

@@ -51,7 +51,7 @@ Result<int> run_images(Session& session, const ImagesOptions& o, Arguments argum
   const std::string format =
       o.quiet ? o.format : format_or_usual(session, o.format, "imagesFormat");
   ListKind kind = o.digests ? kImagesWithDigests : kImages;
-  // A column only for users with additional stores.
+  // A column that only users with additional stores see.
   const std::string with_stores = std::string(kind.table) + "\t{{.ReadOnly}}";
   if (!session.context.paths.additional_stores.empty()) kind.table = with_stores;
   Listing listing = TRY(Listing::make(kind, {.text = format, .quiet = o.quiet}));

@@ -19,7 +19,8 @@ FlagTable info_flags(InfoOptions& o) {
            &o.format}};
 }
 
-/// Docker's members, as far as they make sense without a daemon, and then our own.
+/// The members of docker's document, as far as they make sense without a daemon, then Berth's
+/// members.
 json::Value document(const engine::Context& context, const engine::SystemInfo& info) {
   return json::Object{
       {"ID", ""},
@@ -84,7 +85,7 @@ std::string text_of(const engine::Context& context, const engine::SystemInfo& in
   for (const std::string& option : info.security) {
     security += "  " + option.substr(5, option.find(',') - 5) + "\n";
   }
-  // docker's lines in docker's order: scripts parse them.
+  // The same lines in the same order as in docker: scripts parse them.
   return "Client:\n Context:    default\n Debug Mode: false\n\nServer:\n Containers: " +
          number(info.running + info.paused + info.stopped) +
          "\n  Running: " + number(info.running) + "\n  Paused: " + number(info.paused) +

@@ -24,7 +24,7 @@ FlagTable inspect_flags(InspectOptions& o) {
                   {"container", "image", "network", "volume"})};
 }
 
-/// As in docker: of equal names a container precedes an image, that a network, and that a volume.
+/// As in docker, a name is looked up first as a container, then as an image, a network, a volume.
 Result<std::string> inspect(Session& session, const InspectOptions& o, const std::string& name) {
   if (o.type == "image") return engine::inspect_image(session.context, name);
   if (o.type == "network") return engine::inspect_network(session.context, name);
@@ -72,7 +72,7 @@ Result<int> run_inspect(Session& session, const InspectOptions& o, Arguments arg
   return status;
 }
 
-/// Of docker's network inspect.
+/// Flags of docker's network inspect.
 constexpr Elsewhere kInspectElsewhere[] = {
     {"v", "leave it out", "there is no swarm with tasks to show"},
     {"verbose", "leave it out", "there is no swarm with tasks to show"},

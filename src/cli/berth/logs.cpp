@@ -47,7 +47,7 @@ Result<int> run_logs(Session& session, const LogsOptions& o, Arguments arguments
   return 0;
 }
 
-/// Of podman and enroot.
+/// Flags of podman and enroot.
 constexpr Elsewhere kLogsElsewhere[] = {
     {"l", "berth logs $(berth ps -lq)"},
     {"latest", "berth logs $(berth ps -lq)"},

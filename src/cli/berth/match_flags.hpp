@@ -9,7 +9,7 @@
 
 namespace berth::cli {
 
-/// Shared by the verbs that match entries with nodes.
+/// The flags of the verbs that match entries with nodes.
 struct MatchOptions {
   engine::MatchRequest request;
   bool local = false;
@@ -26,9 +26,9 @@ struct MatchFound {
   engine::Offer offer;
   engine::Answer answer;
 };
-/// For one node: looks `reference` up and judges it.
+/// Looks `reference` up and judges its entries for one node.
 Result<MatchFound> find_match(Session& session, MatchOptions options, const std::string& reference);
-/// Prints what find_match() found; the status is that of the ranking.
+/// Prints what find_match() finds. Returns the exit status for it.
 Result<int> show_match(Session& session, const MatchOptions& options, const std::string& reference);
 
 }  // namespace berth::cli

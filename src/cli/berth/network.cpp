@@ -32,7 +32,7 @@ FlagTable create_network_flags(NetworkOptions& o) {
 }
 
 Result<int> create_network(Session& session, const NetworkOptions& o, Arguments arguments) {
-  // For an unknown driver the error is about the driver.
+  // With an unknown driver the error is about the driver, not about its options.
   if (!o.options.empty() && (o.wish.driver.empty() || o.wish.driver == "bridge")) {
     return make_error(Kind::unsupported,
                       "--opt " + quote(o.options[0]) + ": networks of Berth have no options",
@@ -174,7 +174,7 @@ Result<int> disconnect(Session& session, const DisconnectOptions&, Arguments arg
 constexpr std::string_view kNoSwarm = "there is no swarm";
 constexpr std::string_view kOneAllocator = "a container gets the lowest free address of --subnet";
 constexpr std::string_view kIpv4Alone = "networks have only IPv4";
-/// Of docker.
+/// Flags of docker.
 constexpr Elsewhere kCreateNetworkElsewhere[] = {
     {"attachable", "leave it out", "any network can be joined"},
     {"aux-address", "--ip for each container", kOneAllocator},

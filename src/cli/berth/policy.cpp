@@ -167,7 +167,7 @@ const Verb policy_test_verb{
              .example = "berth policy test --user alice --partition gpu busybox",
              .complete = Complete::image},
     .arity = {1},
-    .needs = engine::Needs::user_namespace,  // an image file is shown there
+    .needs = engine::Needs::user_namespace,  // an image file is mounted in it
     .flags_end = FlagsEnd::at_first_argument,
     .command = [] { return make_command(policy_test_flags, run_policy_test); },
 };

@@ -55,14 +55,14 @@ FlagTable system_flags(PruneOptions& o) {
   return table;
 }
 
-/// Of docker.
+/// Flags of docker.
 constexpr std::string_view kWholeCache = "the build cache is removed as a whole";
 constexpr Elsewhere kBuilderElsewhere[] = {
     {"filter", "leave it out", kWholeCache},
     {"keep-storage", "berth system prune --keep SIZE, for images", kWholeCache},
 };
 
-/// For a verb that removes one kind of object.
+/// Prints the result of a verb that removes one kind of object.
 int print_all(Session& session, std::string_view title, const engine::Pruned& pruned) {
   print_pruned(session, title, pruned);
   print_reclaimed(session, pruned.bytes);
@@ -95,7 +95,7 @@ Result<int> prune_builder(Session& session, const PruneOptions& o, Arguments) {
   return print_all(session, kDeletedCache, pruned);
 }
 
-/// A running build keeps its cache.
+/// Does not remove the cache while a build runs.
 engine::Pruned prune_idle_build_cache(Session& session) {
   auto pruned = engine::prune_build_cache(session.context);
   if (pruned.ok()) return std::move(*pruned);
@@ -180,7 +180,7 @@ Result<int> prune_system(Session& session, const PruneOptions& o, Arguments) {
   auto images = TRY(engine::prune_images(session.context, options));
   print_pruned(session, "Deleted Images:", images);
   engine::Pruned cache;
-  // It has neither labels nor a single time: with a filter it stays, as docker's does.
+  // The cache has neither labels nor one creation time, so with a filter it is kept, as in docker.
   if (options.filters.empty()) cache = prune_idle_build_cache(session);
   print_pruned(session, kDeletedCache, cache);
   print_reclaimed(session, containers.bytes + volumes.bytes + images.bytes + cache.bytes);

@@ -20,11 +20,11 @@ FlagTable prune_flags(PruneFlags& flags);
 
 engine::PruneOptions prune_options(const PruneFlags& flags);
 
-/// Docker's question, behind `warning` ("WARNING! This will …"); true if the answer is "y" or
-/// `force` is set. Without a terminal the answer is the first line of standard input.
+/// Prints `warning` ("WARNING! This will …") and asks Docker's question. Returns true if the answer
+/// is "y" or `force` is set. Without a terminal the answer is the first line of standard input.
 Result<bool> confirm(Session& session, bool force, std::string_view warning);
 
-/// "Deleted Volumes:" and the names, an empty line; nothing if there are none.
+/// Prints "Deleted Volumes:", the names and an empty line; nothing if there are no names.
 void print_pruned(Session& session, std::string_view title, const engine::Pruned& pruned);
 void print_reclaimed(Session& session, uint64_t bytes);
 

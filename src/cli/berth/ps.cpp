@@ -87,7 +87,7 @@ Result<int> run_ps(Session& session, const PsOptions& o, Arguments) {
   return 0;
 }
 
-/// Of podman and enroot.
+/// Flags of podman and enroot.
 constexpr Elsewhere kPsElsewhere[] = {
     {"sort", "berth ps | sort", "the newest container comes first"},
 };

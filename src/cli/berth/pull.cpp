@@ -56,7 +56,7 @@ Result<int> run_pull(Session& session, const PullOptions& o, Arguments arguments
 }
 
 constexpr std::string_view kOneTag = "pull takes one tag";
-/// Of docker, podman and enroot.
+/// Flags of docker, podman and enroot.
 constexpr Elsewhere kPullElsewhere[] = {
     {"a", "berth pull NAME:TAG for each tag of berth search --list-tags NAME", kOneTag},
     {"all-tags", "berth pull NAME:TAG for each tag of berth search --list-tags NAME", kOneTag},

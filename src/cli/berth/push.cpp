@@ -48,7 +48,7 @@ Result<int> run_push(Session& session, const PushOptions& o, Arguments arguments
   return 0;
 }
 
-/// Of docker.
+/// Flags of docker.
 constexpr Elsewhere kPushElsewhere[] = {
     {"disable-content-trust", "leave it out", "signatures are not made"},
 };

@@ -20,7 +20,7 @@ Result<int> remove_containers(Session& session, const std::vector<std::string>& 
     names.push_back(name);
     return {};
   });
-  // Files that the container's users wrote have owners that exist only in our namespace.
+  // Files that users of the container wrote have owners that exist only in our user namespace.
   TRY(engine::enter_identity(engine::Needs::user_namespace, session.report));
   int removing = for_each_argument(session, names, [&](const std::string& name) -> Result<void> {
     TRY(engine::remove_container(session.context, ids[name], volumes));

@@ -9,9 +9,9 @@
 
 namespace berth::cli {
 
-/// Ends and removes each of these containers, and prints its name; with `end.force` a missing one
-/// is not an error. The status is that of for_each_argument(). Enters the user namespace after
-/// ending them.
+/// Ends and removes each of these containers, and prints its name. With `end.force` a missing
+/// container is not an error. Enters the user namespace after the containers have ended. The status
+/// is that of for_each_argument().
 Result<int> remove_containers(Session& session, const std::vector<std::string>& containers,
                               engine::EndOptions end, engine::AnonymousVolumes volumes);
 

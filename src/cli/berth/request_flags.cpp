@@ -33,7 +33,7 @@ Result<std::string> check_hooks(std::string_view path) {
   return std::string(path);
 }
 
-/// One of `words`; the error says more than which there are.
+/// One of `words`. Other than Flag::choices, it has an error of its own, `expected`.
 ReadValue read_word(std::string& target, std::vector<std::string_view> words,
                     const char* expected) {
   return [&target, words = std::move(words), expected](std::string_view text) -> Result<void> {
@@ -53,7 +53,7 @@ ReadValue read_time(int64_t& target) {
   };
 }
 
-/// "true", which replaces a missing value, means for ever.
+/// "true", which a missing value becomes, means without a limit.
 Result<void> read_wait(std::string_view text, std::optional<int64_t>& target) {
   if (text == "true") {
     target = 0;
@@ -75,7 +75,7 @@ ReadValue read_number(int64_t& target) {
   };
 }
 
-/// Docker's: an empty name means any, and a leading slash is ignored.
+/// As in docker, an empty name means any name, and a leading slash is ignored.
 ReadValue read_name(std::optional<std::string>& target) {
   return [&target](std::string_view text) -> Result<void> {
     target.reset();
@@ -209,7 +209,7 @@ ReadValue read_mode(engine::NamespaceMode& target, NamespaceFlag flag) {
                    [flag](std::string_view text) { return engine::parse_namespace(flag, text); });
 }
 
-/// The first, and further ones.
+/// The first network goes to `flags.mode`, further ones to `flags.more`.
 Flag network_flag(std::string_view name, std::string_view text, engine::NetworkFlags& flags) {
   auto read = [&flags](std::string_view mode) -> Result<void> {
     if (mode.empty()) return make_error(Kind::usage, "expected a network's name, or no --network");
@@ -231,7 +231,7 @@ ReadValue read_alias(engine::NetworkFlags& flags) {
   };
 }
 
-/// No address is any, as with docker.
+/// As in docker, an empty address means any address.
 ReadValue read_mac_flag(std::string& target) {
   return [&target](std::string_view text) -> Result<void> {
     target = text.empty() ? std::string() : TRY(engine::read_mac(text));
@@ -381,7 +381,7 @@ Result<void> read_labels(const RequestOptions& o, engine::RunRequest& request) {
   return {};
 }
 
-// A text with a leading '/' is a path, another the name of a CDI device.
+// A value that begins with '/' is a path, any other value is the name of a CDI device.
 Result<void> read_devices(const RequestOptions& o, engine::RunRequest& request) {
   for (const std::string& text : o.devices) {
     if (!text.starts_with('/')) {
@@ -434,13 +434,13 @@ Result<void> read_mounts(const Session& session, const RequestOptions& o,
   return {};
 }
 
-/// Parses the file of --environment; empty without it.
+/// Parses the file of --environment; an empty definition if the flag is absent.
 Result<edf::Definition> read_definition(const Session& session, const RequestOptions& o) {
   if (!o.environment_file) return edf::Definition();
   return engine::read_environment_file(session.context.environment, *o.environment_file);
 }
 
-/// Inserts the image of an environment file at the place of a typed one.
+/// Inserts the image that an environment file names where a user would type it.
 Result<void> name_image(const edf::Definition& definition, const RequestOptions& o,
                         std::vector<std::string>& arguments) {
   std::string image = TRY(engine::image_of(definition));
@@ -526,7 +526,7 @@ Result<engine::Asked> read_request(const Session& session, RequestOptions o,
     request.image_file = engine::is_image_path(request.image);
     if (request.image_file) request.image = TRY(engine::find_image_file(request.image));
   }
-  // NVIDIA's runtime and hook grant what the image's variables request, as its program did.
+  // With NVIDIA's runtime or hook the image's variables grant GPUs, as in nvidia-docker.
   bool nvidia = o.runtime == "nvidia" || !o.hooks_directories.empty();
   request.program = nvidia ? gpu::Program::nvidia_docker : gpu::program_of(session.program);
   request.command.assign(std::make_move_iterator(arguments.begin() + 1),
@@ -542,7 +542,7 @@ Result<engine::Asked> read_request(const Session& session, RequestOptions o,
     return make_error(Kind::unsupported,
                       "'--disable-content-trust=false': signatures are not read");
   }
-  // A list, the form of podman and buildah, which docker would look up as a program.
+  // A JSON list is the form of podman and buildah; docker would look it up as a program.
   if (request.entrypoint && request.entrypoint->starts_with('[')) {
     return make_error(Kind::usage, "--entrypoint takes one program; its arguments come after IMAGE",
                       "--entrypoint PROGRAM IMAGE ARG...");
@@ -557,7 +557,7 @@ Result<engine::Asked> read_request(const Session& session, RequestOptions o,
                                request));
   }
   auto& seccomp = request.security.seccomp;
-  // The profile is kept, not its path: the file may have changed at the next start.
+  // Keeps the profile, not its path: the file may have changed by the next start.
   if (seccomp && *seccomp != "unconfined") seccomp = TRY(engine::read_profile(*seccomp));
   request.strict_limits = o.call.strict;
   if (o.pull == "always") o.call.pull = engine::PullPolicy::always;

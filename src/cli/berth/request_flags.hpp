@@ -15,8 +15,8 @@
 /// The flags that describe a container: those of `run` and `create`.
 namespace berth::cli {
 
-/// The targets of flags: members of the request where one value is enough, and values that depend
-/// on others or on the caller's directory.
+/// The targets of the flags. A flag whose value needs nothing else sets a member of the request;
+/// values that depend on other flags or on the working directory are kept here.
 struct RequestOptions {
   engine::RunRequest request;
   engine::RunCall call;
@@ -36,10 +36,10 @@ struct RequestOptions {
   bool immutable = false;
   bool rootfs = false;
   std::string runtime;
-  std::string cgroups;                         ///< podman's; no effect here
-  std::vector<std::string> hooks_directories;  ///< likewise
+  std::string cgroups;                         ///< podman's --cgroups; no effect here
+  std::vector<std::string> hooks_directories;  ///< podman's; only NVIDIA's hook counts
   bool no_trust = true;                        ///< --disable-content-trust
-  // Only of `run`:
+  // Only for `run`:
   bool dry_run = false;
   bool explain = false;
   std::string format = "text";
@@ -47,10 +47,10 @@ struct RequestOptions {
 
 /// Adds the flags in alphabetical order.
 void add_request_flags(FlagTable& table, RequestOptions& options);
-/// The name that --replace takes from another container, or "": Command::replaced.
+/// The name of the container that --replace removes, or "". For Command::replaced.
 std::string replaced_container(const RequestOptions& options);
 void sort_flags(FlagTable& table);
-/// The flags of limits that `update` has with the same meaning.
+/// The flags for limits, which have the same meaning for `update`.
 FlagTable limit_flags(engine::Limits& limits);
 
 inline constexpr std::string_view kNoAddresses = "networks assign addresses themselves";
@@ -268,14 +268,14 @@ inline constexpr Elsewhere kRequestElsewhere[] = {
     {"write-fake", "leave it out", "a container is writable already"},
 };
 
-/// The arguments before the command: an image, unless an environment file may name it.
+/// How many arguments the flags leave: an image, unless an environment file may name it.
 Arity request_arity(const RequestOptions& options);
 
-/// "The default network is 'host' here: a batch job." and a newline; "" if the policy is
+/// A line such as "The default network here is 'host' (a batch job)."; "" if the policy is
 /// unreadable.
 std::string network_footnote(const engine::Environment& environment, const std::string& config);
 
-/// What run and create have besides their texts and functions.
+/// The verb `run` or `create`: sets what both have in common.
 constexpr Verb verb_with_image(VerbText text, Command (*command)()) {
   return {.text = text,
           .arity = {1},
@@ -288,11 +288,11 @@ constexpr Verb verb_with_image(VerbText text, Command (*command)()) {
           .command = command};
 }
 
-/// The container that the flags name for its namespaces, or "": Command::beside.
+/// The container with the namespaces that the flags request, or "". For Command::beside.
 std::string container_beside(const RequestOptions& options);
 
-/// What the flags and `arguments` ask for: the image, where no environment file names it, and the
-/// command. Reads the files that flags name, and nothing else of the machine.
+/// The request of the flags and of `arguments`: the image, unless an environment file names it, and
+/// the command. Reads the files that flags name, and nothing else on the machine.
 /// Errors: usage, not_found, and those of opening such a file.
 Result<engine::Asked> read_request(const Session& session, RequestOptions options,
                                    std::vector<std::string> arguments);

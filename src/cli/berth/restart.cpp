@@ -16,7 +16,7 @@ Result<int> run_restart(Session& session, const GraceOptions& o, Arguments argum
         return {};
       });
   if (stopped.empty()) return stopping;
-  // From inside a user namespace processes in another one cannot be signalled.
+  // A process in one user namespace cannot signal processes in another.
   engine::Context inside = session.context;
   auto beside = engine::process_of(inside.paths, stopped[0], session.report);
   if (beside) {

@@ -21,7 +21,7 @@ Result<int> run_rm(Session& session, const RmOptions& o, Arguments arguments) {
 }
 
 constexpr std::string_view kNoLinks = "there are no links between containers";
-/// Of docker, podman and enroot.
+/// Flags of docker, podman and enroot.
 constexpr Elsewhere kRmElsewhere[] = {
     {"a", "berth rm -f $(berth ps -aq)"},
     {"all", "berth rm -f $(berth ps -aq)"},

@@ -31,7 +31,7 @@ Result<int> run_rmi(Session& session, const RmiOptions& o, Arguments arguments) 
   });
 }
 
-/// Of docker.
+/// Flags of docker.
 constexpr Elsewhere kRmiElsewhere[] = {
     {"no-prune", "berth tag IMAGE NAME first, which keeps its layers",
      "unused layers are always removed"},

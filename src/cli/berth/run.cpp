@@ -33,7 +33,7 @@ std::string to_text(const engine::PlannedRun& plan) {
   return text;
 }
 
-/// Prints the steps that the container would take, as numbered lines or as
+/// Prints the steps in which the container would be started, as numbered lines or as
 /// {"steps": [{"name", "text", "members"}], "warnings": []}.
 Result<int> dry_run(Session& session, engine::Asked asked, TransferDisplay& display,
                     std::string_view format) {
@@ -82,11 +82,11 @@ Result<int> run_container(Session& session, const RequestOptions& o, Arguments a
   if (outcome.command_error) session.report.error(*outcome.command_error);
   if (outcome.stream_error) {
     session.report.error(*outcome.stream_error);
-    if (outcome.status == 0) return 1;  // docker's
+    if (outcome.status == 0) return 1;  // as docker does
   }
   print_detached(session, outcome);
   print_reason(session, outcome);
-  // As docker: prints the id of a container whose output is not shown.
+  // As docker does, prints the id of the container if its output is not shown.
   const auto& attach = o.call.attach;
   bool shows =
       attach.empty() ? !o.call.detach : attach != std::vector<std::string>(attach.size(), "stdin");

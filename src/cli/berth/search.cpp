@@ -25,7 +25,7 @@ struct SearchOptions {
   bool no_trunc = false;
 };
 
-/// Of podman: "is-official" alone means "is-official=true".
+/// As in podman, "is-official" alone means "is-official=true".
 ReadValue read_search_filter(std::vector<engine::Filter>& target) {
   return [&target](std::string_view text) -> Result<void> {
     std::string whole(text);
@@ -111,7 +111,7 @@ Result<int> run_search(Session& session, const SearchOptions& o, Arguments argum
   return 0;
 }
 
-/// Of podman, udocker and older dockers.
+/// Flags of podman, udocker and older versions of docker.
 constexpr Elsewhere kSearchElsewhere[] = {
     {"a", "--limit N", "the output has no pauses"},
     {"all", "--limit N", "the output has no pauses"},

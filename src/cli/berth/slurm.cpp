@@ -39,7 +39,7 @@ json::Value to_json(const engine::SlurmNode& node, bool devices_known) {
     devices.push_back(
         json::Object{{"type", one.type}, {"files", json_strings(one.files)}, {"cores", one.cores}});
   }
-  json::Value gres_conf;  // null: it was not asked for
+  json::Value gres_conf;  // null: not requested
   if (devices_known) gres_conf = std::move(devices);
   return json::Object{{"node", node.name},
                       {"features", json_strings(node.features)},
@@ -74,7 +74,7 @@ FlagTable slurm_bundle_flags(SlurmBundleOptions& o) {
 
 Result<int> run_slurm_bundle(Session& session, const SlurmBundleOptions& o, Arguments arguments) {
   TRY(engine::run_slurm_bundle(session.context, {arguments[0], arguments[1], o.job, o.remove}));
-  return 0;  // this process is another program by now
+  return 0;  // not reached: exec has replaced this process
 }
 
 // ---- slurm step ---------------------------------------------------------------------------------
@@ -160,8 +160,8 @@ Result<int> run_slurm_preflight(Session& session, const SlurmPreflightOptions& o
 }
 
 // ---- slurm give ---------------------------------------------------------------------------------
-// An internal command: `berth slurm step` starts it on a node that has its image already, for nodes
-// that lack it.
+// An internal command: `berth slurm step` starts it on a node that has the image of the step
+// already, to serve nodes that lack the image.
 
 Result<int> run_slurm_give(Session& session, const NoOptions&, Arguments) {
   TRY(engine::give_to_job(session.context));

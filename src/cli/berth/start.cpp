@@ -35,7 +35,7 @@ Result<int> run_start(Session& session, const engine::StartOptions& o,
     if (outcome.command_error) {
       session.report.error(*outcome.command_error);
       print_reason(session, outcome);
-      own_status = 1;  // docker's, not that of run
+      own_status = 1;  // as docker's start; `run` has another status
       return {};
     }
     if (outcome.stream_error) session.report.error(*outcome.stream_error);
@@ -48,7 +48,7 @@ Result<int> run_start(Session& session, const engine::StartOptions& o,
   return status != 0 ? status : own_status;
 }
 
-/// Of podman and enroot.
+/// Flags of podman and enroot.
 constexpr Elsewhere kStartElsewhere[] = {
     {"mount", "berth run -v SOURCE:DESTINATION IMAGE COMMAND",
      "start does not change the container"},

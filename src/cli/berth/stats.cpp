@@ -84,7 +84,7 @@ std::string gpu_memory(const engine::GpuUse& gpu) {
   return pair_of(gpu.used_bytes, gpu.total_bytes, binary_bytes);
 }
 
-/// A text for each GPU.
+/// Joins one text for each GPU.
 template <class Text>
 std::string of_each(const std::vector<engine::GpuUse>& gpus, const Text& text) {
   std::vector<std::string> texts;
@@ -98,7 +98,7 @@ class UseTable {
   UseTable(Session& session, const StatsOptions& options, std::vector<std::string> names)
       : session_(session), options_(options), names_(std::move(names)) {}
 
-  /// Errors: not_found (a name, the first time), io.
+  /// Errors: not_found (an unknown name; only at the first call), io.
   Result<void> measure() {
     std::vector<engine::ContainerSummary> containers;
     if (names_.empty()) {
@@ -107,7 +107,7 @@ class UseTable {
     }
     for (const std::string& name : names_) {
       auto found = engine::get_container(session_.context, name);
-      // A requested container that removes itself meanwhile is not an error.
+      // A requested container that has removed itself since is not an error.
       if (!found.ok() && first_) return std::move(found).error();
       if (found.ok()) containers.push_back(std::move(*found));
     }
@@ -158,7 +158,7 @@ class UseTable {
              use.processes ? std::to_string(*use.processes) : std::string(kStatsUnknown)}};
   }
 
-  /// Docker prints the name as typed in {{.Container}}.
+  /// In {{.Container}} docker prints the name as the user typed it.
   std::string asked_for(const engine::ContainerSummary& c) const {
     for (const std::string& name : names_) {
       if (name == c.name || c.id.starts_with(name)) return name;
@@ -205,7 +205,7 @@ Result<int> run_stats(Session& session, const StatsOptions& o, Arguments argumen
     }
     session.terminal.write_as_is(Stream::out, kStatsClear);
     print(session, text);
-    TRY(session.terminal.written());  // the reader has disconnected
+    TRY(session.terminal.written());  // fails if the reader has disconnected
   }
 }
 

@@ -13,7 +13,7 @@ Result<int> run_stop(Session& session, const GraceOptions& o, Arguments argument
   });
 }
 
-/// Of podman and enroot.
+/// Flags of podman and enroot.
 constexpr Elsewhere kStopElsewhere[] = {
     {"a", "berth stop $(berth ps -q)"},
     {"all", "berth stop $(berth ps -q)"},

@@ -47,7 +47,7 @@ ListRow row_of(std::string_view type, const engine::KindUsage& usage) {
 
 constexpr auto kEachImageFields = [] {
   std::array<ListField, std::size(kImageFields) + 1> fields{};
-  fields[0] = {"BlobSize", "BLOB SIZE"};  // the first by name
+  fields[0] = {"BlobSize", "BLOB SIZE"};  // the first in the order of names
   std::ranges::copy(kImageFields, fields.begin() + 1);
   return fields;
 }();
@@ -91,8 +91,8 @@ constexpr ListKind kEachCache{
 };
 
 struct Part {
-  std::string_view name;  ///< of the member of JSON
-  std::string title;      ///< above the table
+  std::string_view name;  ///< name of the member in JSON
+  std::string title;      ///< printed above the table
   const ListKind& kind;
   std::vector<ListRow> rows;
 };
@@ -118,7 +118,7 @@ std::vector<Part> parts_of(const Session& session, const engine::DiskUsage& usag
   return parts;
 }
 
-/// Four tables, or one document.
+/// The objects of each kind: four tables, or one JSON document.
 Result<std::string> each(const Session& session, const SystemDfOptions& o) {
   const bool tables = o.format.empty() || o.format == "table";
   std::optional<DocumentFormat> format;

@@ -43,7 +43,7 @@ Result<int> run_update(Session& session, const UpdateOptions& o, Arguments argum
   });
 }
 
-/// Of docker.
+/// Flags of docker.
 constexpr Elsewhere kUpdateElsewhere[] = {
     {"kernel-memory", "--memory, which counts the kernel's memory too",
      "Linux has had no such limit since 5.16"},

@@ -33,49 +33,50 @@ struct Session {
 struct Command {
   FlagTable flags;
   std::function<Result<int>(Session&, Arguments)> run;
-  /// After parsing: the running container that the flags name for its namespaces, or "". An
-  /// ordinary user then works in that container's user namespace, which owns them.
+  /// Call after parsing: the running container with the namespaces that the flags request, or "".
+  /// An ordinary user then works in the user namespace of that container, which owns the others.
   std::function<std::string()> beside = {};
-  /// After parsing: the container that a new one of the same name replaces, or "".
+  /// Call after parsing: the name of the container that the new container replaces, or "".
   std::function<std::string()> replaced = {};
-  /// After parsing: the use of named networks by the flags.
+  /// Call after parsing: how the flags use named networks.
   std::function<engine::NetworkUse()> networks = {};
-  /// After parsing: how many arguments these flags leave to be given; none: as the verb says.
+  /// Call after parsing: how many arguments the verb takes with these flags. Empty: Verb::arity.
   std::function<Arity()> arity = {};
 };
 
-/// main's preparation for a verb.
+/// How main prepares the store for a verb.
 enum class Store {
   none,   ///< nothing: the verb works even without a home directory
   ready,  ///< the directories exist
-  swept,  ///< and swept of what killed owners left; run sweeps by itself, beside its container
+  swept,  ///< and what killed owners left is removed; run does so itself, while its container runs
 };
 
 struct Verb {
   VerbText text;
   Arity arity{0, 0};
   engine::Needs needs = engine::Needs::nothing;
-  /// The container among the arguments, running or about to join another one, with the user
-  /// namespace that an ordinary user has to join; null: with Needs::container the first argument,
-  /// else none.
+  /// The container among the arguments with the user namespace that an ordinary user has to join;
+  /// it runs, or is about to join another container. Null: with Needs::container the first
+  /// argument, otherwise no container.
   std::string (*container)(const Arguments& arguments) = nullptr;
-  /// The use of named networks by the arguments; null: none.
+  /// How the arguments use named networks. Null: they use none.
   engine::NetworkUse (*networks)(const Arguments& arguments) = nullptr;
   Store store = Store::ready;
   FlagsEnd flags_end = FlagsEnd::at_double_dash;
   std::span<const Elsewhere> elsewhere = {};
-  /// The equivalent for arguments of another engine's verb of this name; called before they are
-  /// counted.
+  /// For arguments that another engine accepts for a verb of this name: an error that names the
+  /// equivalent. Called before the number of arguments is checked.
   std::optional<Error> (*arguments_elsewhere)(const Arguments& arguments) = nullptr;
   int error_status = 1;  ///< docker: 125 for run, 1 for all others
-  bool hidden = false;   ///< only for our own programs
-  /// A line below --help that depends on this machine; `config`: the site's directory.
+  bool hidden = false;   ///< only Berth's programs call it
+  /// A line at the end of --help that depends on this machine. `config` is the site's configuration
+  /// directory.
   std::string (*footnote)(const engine::Environment&, const std::string& config) = nullptr;
   Command (*command)();
 };
 
-/// Makes a Command out of `FlagTable flags(Options&)` and
-/// `Result<int> run(Session&, const Options&, Arguments)`. Only the called verb pays for its table.
+/// Makes a Command out of `FlagTable flags(Options&)` and `Result<int> run(Session&, const
+/// Options&, Arguments)`. Only the table of the called verb is built.
 template <class Options>
 Command make_command(FlagTable (*flags)(Options&),
                      Result<int> (*run)(Session&, const Options&, Arguments),
@@ -94,7 +95,7 @@ Command make_command(FlagTable (*flags)(Options&),
   return command;
 }
 
-// Each in a file of its own, or in that of its group.
+// Each verb is defined in its own file, or in the file of its group.
 extern const Verb adopt_verb, attach_verb, bake_verb, build_verb, builder_prune_verb,
     cdi_generate_verb, cdi_inspect_verb, cdi_list_verb, cdi_refresh_verb, cdi_validate_verb,
     commit_verb, completion_verb, container_exists_verb, container_prune_verb, cp_verb, create_verb,

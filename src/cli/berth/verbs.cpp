@@ -10,7 +10,7 @@
 namespace berth::cli {
 namespace {
 
-// One per line, however many.
+// One verb per line, which clang-format would not keep.
 // clang-format off
 const std::array kVerbs = {
     &run_verb,
@@ -125,7 +125,7 @@ struct BuildPart {
 };
 constexpr BuildPart kParts[] = {{"bake", "BERTH_BAKE", BERTH_BAKE}};
 
-/// A longer name of docker's, which scripts use, for a verb.
+/// A longer name that docker has for a verb; scripts use it.
 struct Alias {
   std::string_view name, verb;
   std::string_view flag = {};  ///< a flag that the longer name implies
@@ -202,7 +202,7 @@ const Verb* verb_named(std::string_view name) {
   return nullptr;
 }
 
-/// The second words after `group`; empty when it is not a group.
+/// The second words of the verbs in `group`; empty if it is not a group.
 std::vector<std::string_view> group_words(std::string_view group) {
   std::vector<std::string_view> words;
   auto add = [&](std::string_view name) {
@@ -278,7 +278,7 @@ Result<std::vector<std::string>> without_help(std::vector<std::string> words) {
   if (words.size() > length) {
     return make_error(Kind::usage, "'berth help' takes one verb; see 'berth --help'");
   }
-  // Behind the verb: words after an image would be the container's.
+  // Directly after the verb, because words after an image belong to the container.
   words.emplace_back("--help");
   return words;
 }
@@ -335,7 +335,7 @@ std::string berth_help() {
 
 CompletionInput completion_input(GlobalOptions& options) {
   CompletionInput input{"berth", global_flags(options), {}};
-  // The options that tables point to are gone after this; the texts do not need them.
+  // The options that the tables point to do not outlive the loop; the texts do not need them.
   for (const Verb* verb : all_verbs()) input.verbs.push_back({verb->text, verb->command().flags});
   for (const Alias& alias : kAliases) {
     const Verb* verb = verb_named(alias.verb);

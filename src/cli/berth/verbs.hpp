@@ -17,23 +17,23 @@ std::vector<const Verb*> all_verbs();
 struct Call {
   const Verb* verb = nullptr;
   std::string command;             ///< "berth gpu list", "berth image ls": for messages
-  std::vector<std::string> words;  ///< the words after it
+  std::vector<std::string> words;  ///< the command line after it
 };
 
-/// Finds the verb at the beginning of `words`: by its name, or docker's longer one ("image ls",
+/// Finds the verb at the beginning of `words`, by its name or by docker's longer name ("image ls",
 /// "container rm").
-/// Errors: usage (unknown, with the nearest one; a group without its second word).
+/// Errors: usage (an unknown verb, suggesting the nearest one; a group without its second word).
 Result<Call> find_verb(const std::vector<std::string>& words);
 
 /// "help run" → "run --help", "help gpu list" → "gpu list --help", "help" → nothing; other words
 /// are unchanged.
-/// Errors: usage (more than a verb).
+/// Errors: usage (more words after "help" than a verb has).
 Result<std::vector<std::string>> without_help(std::vector<std::string> words);
 
-/// "berth gpu --help"; nothing for other words.
+/// The text of "berth gpu --help". Nothing for other words.
 std::optional<std::string> help_of_group(const std::vector<std::string>& words);
 
-/// Flags of every verb.
+/// Flags that every verb accepts.
 struct GlobalOptions {
   std::optional<std::string> root, state, driver_root, config_dir, layer_format, rootfs_driver;
   std::vector<std::string> cdi_directories, additional_stores;
@@ -86,10 +86,10 @@ inline constexpr Elsewhere kGlobalElsewhere[] = {
     {"verbose", "--debug"},
 };
 
-/// "berth --help".
+/// The text of "berth --help".
 std::string berth_help();
 
-/// Texts for all verbs.
+/// The input of completion scripts, for all verbs.
 CompletionInput completion_input(GlobalOptions& options);
 
 }  // namespace berth::cli

@@ -23,7 +23,8 @@ constexpr std::string_view kArchitecture =
     "unknown";
 #endif
 
-/// Docker's members. Client and server are the same, because there is one program.
+/// The members of docker's document. Client and server are the same, because there is only one
+/// program.
 json::Value document() {
   const std::string_view version = berth_version();
   json::Value platform = json::Object{{"Name", "Berth"}};
@@ -69,7 +70,7 @@ Result<int> run_version(Session& session, const VersionOptions& o, Arguments) {
   return 0;
 }
 
-/// Of docker.
+/// Flags of docker.
 constexpr Elsewhere kVersionElsewhere[] = {
     {"kubeconfig", "kubectl version", "Berth does not connect to a cluster"},
 };

@@ -20,7 +20,8 @@ Result<int> run_why(Session& session, const MatchOptions& o, Arguments arguments
   return match_status(ranking);
 }
 
-/// By digest, or its beginning, or by the publisher's name for it.
+/// Finds an entry by its digest, the beginning of its digest, or the name that its publisher gave
+/// it.
 Result<size_t> find_entry(const match::Ranking& ranking, const std::string& word) {
   std::optional<size_t> found;
   std::string digest = word.starts_with("sha256:") ? word : "sha256:" + word;

@@ -31,7 +31,7 @@ std::string_view plural(Complete complete) {
   }
 }
 
-/// Shell commands that list objects. They run at each <Tab>, so they only read the store.
+/// A shell command that lists objects. It runs at each <Tab>, so it only reads the store.
 std::string list_command(std::string_view program, Complete complete) {
   std::string name(program);
   std::string images =
@@ -120,8 +120,8 @@ std::string bash_words(std::string_view words) {
   return R"(mapfile -t COMPREPLY < <(compgen -W ")" + std::string(words) + R"(" -- "$cur"))";
 }
 
-/// case branches that complete the value of the flag before the cursor; a flag with unknown values
-/// completes to nothing instead of to an argument.
+/// Branches of a `case` that complete the value of the flag before the cursor. If the values of a
+/// flag are unknown, nothing is completed, rather than an argument.
 std::string bash_values(std::string_view program, const FlagTable& flags) {
   std::string text;
   for (const Flag& flag : flags) {
@@ -206,7 +206,7 @@ std::string bash_completion(const CompletionInput& input) {
   std::string function = "_" + underscored(input.program);
   std::string text = "# bash completion of " + name + ", made by '" + name + " completion bash'\n" +
                      function + "() {\n" +
-                     // COMP_WORDS is split at colons, which references are full of.
+                     // COMP_WORDS is split at colons, which references contain.
                      R"(  local line=${COMP_LINE:0:COMP_POINT} words
   read -ra words <<<"$line"
   [[ $line == *[[:space:]] ]] && words+=('')
@@ -304,7 +304,7 @@ std::string zsh_completion(const CompletionInput& input) {
     text += "      esac ;;\n";
   }
   return text + "  esac\n}\n" +
-         // Works both from a folder of $fpath and from `source <(berth completion zsh)`.
+         // Works both from a directory of $fpath and with `source <(berth completion zsh)`.
          "if [[ $funcstack[1] == " + function + " ]]; then " + function + " \"$@\"; else compdef " +
          function + " " + name + "; fi\n";
 }

@@ -84,7 +84,7 @@ class Getopt {
     for (std::string& word : words_) argv_.push_back(word.data());
     argv_.push_back(nullptr);
 
-    // "-" returns the other words in order, so that POSIXLY_CORRECT changes nothing.
+    // With "-" getopt returns the other words in order, so that POSIXLY_CORRECT changes nothing.
     letters_ = end == FlagsEnd::at_first_argument ? "+:" : "-:";
     names_.reserve(flags.size());
     bool letter_h = false;
@@ -102,7 +102,7 @@ class Getopt {
     if (!letter_h) letters_ += 'h';
     long_.push_back({"help", no_argument, nullptr, kHelp});
     long_.push_back({});
-    optind = 0;  // glibc: forget the parse before
+    optind = 0;  // glibc: forget the previous parse
     opterr = 0;
   }
 
@@ -121,7 +121,7 @@ class Getopt {
   }
   bool value_is_apart() const { return optarg != nullptr && optarg == argv_[index_before()]; }
 
-  /// The word with an unknown letter; getopt stays on it while letters are left.
+  /// The word with an unknown letter. getopt stays at this word while letters are left in it.
   std::string_view cluster() const {
     auto at = static_cast<size_t>(optind);
     bool inside =
@@ -130,20 +130,20 @@ class Getopt {
     return inside ? argv_[at] : argv_[index_before()];
   }
 
-  /// Whether the '=' that getopt has found is behind `letter` in its word.
+  /// Whether the '=' that getopt has found follows `letter` in the current word.
   bool is_behind(char letter) const {
     if (static_cast<size_t>(optind) >= words_.size()) return false;
     std::string_view word = argv_[static_cast<size_t>(optind)];
     size_t equals = word.find('=');
     return equals != word.npos && equals > 0 && word[equals - 1] == letter;
   }
-  /// The value of "-H=false", of which getopt has read the letter and found the '='; continues with
-  /// the next word.
+  /// The value of "-H=false". getopt has read the letter and found the '='; it continues with the
+  /// next word.
   std::string take_value() {
     char* word = argv_[static_cast<size_t>(optind)];
     size_t equals = std::string_view(word).find('=');
     std::string value = word + equals + 1;
-    word[equals + 1] = '\0';  // getopt stands there
+    word[equals + 1] = '\0';  // the current position of getopt
     ++optind;
     return value;
   }
@@ -197,12 +197,12 @@ Error unknown_letter(const FlagTable& flags, char letter, std::string_view word,
     return usage_error("a value after '=' in " + quote(word) + " needs the long name of the flag",
                        command);
   }
-  // "-name" means "--name" to users of other tools.
+  // Users of other tools type "-name" for "--name".
   for (const Flag& flag : flags) {
     if (word.substr(1) == flag.name)
       return unknown_word("flag", word, {"--" + std::string(flag.name)}, command);
   }
-  // A single byte of a longer character would garble the line.
+  // A single byte of a multi-byte character would garble the line.
   if (letter < 0) return usage_error("unknown flag in " + quote(word), command);
   std::string where = word == dashed ? "" : " in " + quote(word);
   return usage_error("unknown flag " + quote(dashed) + where, command);
@@ -215,7 +215,7 @@ const Flag* find_letter(const FlagTable& flags, int letter) {
   return nullptr;
 }
 
-/// The only candidate that begins with `word`, for users that expect abbreviations.
+/// The only candidate that begins with `word`, for users who expect abbreviations.
 std::optional<std::string_view> only_continuation(std::string_view word,
                                                   const std::vector<std::string_view>& candidates) {
   auto begins = [&](std::string_view candidate) { return candidate.starts_with(word); };
@@ -249,7 +249,7 @@ Result<Parsed> parse(const FlagTable& flags, FlagsEnd end, const std::vector<std
                      std::string_view command, std::span<const Elsewhere> elsewhere) {
   Parsed parsed;
   Getopt getopt(flags, end, words);
-  const Flag* last_switch = nullptr;  // that a letter has set
+  const Flag* last_switch = nullptr;  // the last switch that was set by a letter
   for (int code = getopt.next(); code != -1; code = getopt.next()) {
     if (code == kArgument) {
       parsed.arguments.emplace_back(optarg);
@@ -304,7 +304,7 @@ Result<Parsed> parse(const FlagTable& flags, FlagsEnd end, const std::vector<std
     }
     Result<void> stored = store(*flag, value);
     if (!stored) {
-      // A letter means something else in other programs.
+      // The same letter may mean something else in other programs.
       if (by_letter) shown += " (--" + std::string(flag->name) + ")";
       return usage_error(
           "invalid value " + quote(value) + " for " + shown + ": " + stored.error().what, command);

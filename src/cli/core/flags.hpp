@@ -16,7 +16,7 @@
 /// The command line: one table per verb drives parsing, --help, shell completion and man page.
 namespace berth::cli {
 
-/// Completions of a value or an argument.
+/// What the shell completes for a value or an argument.
 enum class Complete {
   nothing,
   file,
@@ -34,9 +34,9 @@ enum class Complete {
 /// 512m"); parse() puts flag and value before it.
 using ReadValue = std::function<Result<void>(std::string_view)>;
 
-/// The target of a flag's values. A bool is a switch (--rm, --rm=false), and so is a reader of a
-/// flag without a value name: it gets "true", or the text after '=' (--wait-gpus=30s); a vector
-/// collects repeated flags; for all others the last one wins.
+/// Where the values of a flag go. A bool makes the flag a switch (--rm, --rm=false). So does a
+/// reader if the flag has no value name: it gets "true", or the text after '=' (--wait-gpus=30s). A
+/// vector collects repeated flags; for all other targets the last value wins.
 using Target = std::variant<bool*, std::string*, std::optional<std::string>*,
                             std::vector<std::string>*, std::optional<uint64_t>*, ReadValue>;
 
@@ -44,7 +44,7 @@ struct Flag {
   std::string_view name;   ///< long name, without dashes
   char letter = 0;         ///< short name; 0: none
   std::string_view value;  ///< the name of the value in the help, "K=V"; a switch has none
-  std::string_view help;   ///< half a sentence: "Set an environment variable"
+  std::string_view help;   ///< without a period: "Set an environment variable"
   Target target;
   std::vector<std::string_view> choices = {};  ///< all allowed values; empty: any
   Complete complete = Complete::nothing;
@@ -62,7 +62,7 @@ inline Flag choice_flag(std::string_view name, std::string_view value, std::stri
   return {name, 0, value, help, std::move(target), std::move(choices)};
 }
 
-/// A flag and the options it fills live equally long: the table holds pointers into them.
+/// The options have to live as long as the table, which holds pointers into them.
 using FlagTable = std::vector<Flag>;
 
 /// The options of a verb without flags.
@@ -78,11 +78,11 @@ struct Elsewhere {
   std::string_view why = {};  ///< the reason for its absence
 };
 
-/// Where flags end: docker's verbs accept them anywhere before "--", but the words after the image
+/// Where flags end. Docker's verbs accept flags anywhere before "--", but all words after the image
 /// of `run` belong to the container.
 enum class FlagsEnd { at_double_dash, at_first_argument };
 
-/// The arguments of a verb besides flags.
+/// How many arguments a verb takes, not counting flags.
 struct Arity {
   size_t least = 0;
   size_t most = SIZE_MAX;
@@ -93,14 +93,14 @@ using Arguments = std::vector<std::string>;
 
 struct Parsed {
   Arguments arguments;
-  bool help = false;  ///< --help (or -h if the table has no such letter)
+  bool help = false;  ///< --help was given (or -h if no flag has that letter)
 };
 
-/// Parses `words` (without the program's and the verb's name) as docker does: --name=v, --name v,
-/// -nv, -n=v, -n v, -itd, repeated flags, --switch=false, "--"; a long name is never abbreviated.
-/// `command` is the typed text before them ("berth run"), for "see 'berth run --help'".
-/// Errors: usage (an unknown flag with its nearest neighbour or its entry in `elsewhere`, a missing
-/// value, an invalid value).
+/// Parses `words` (without the names of program and verb) as docker does: --name=v, --name v, -nv,
+/// -n=v, -n v, -itd, repeated flags, --switch=false, "--". A long name cannot be abbreviated.
+/// `command` is what was typed before `words` ("berth run"), for "see 'berth run --help'".
+/// Errors: usage (an unknown flag, suggesting the nearest one or its equivalent in `elsewhere`; a
+/// missing or invalid value).
 Result<Parsed> parse(const FlagTable& flags, FlagsEnd end, const std::vector<std::string>& words,
                      std::string_view command, std::span<const Elsewhere> elsewhere = {});
 

@@ -15,7 +15,7 @@ struct VerbText {
   std::string_view name;            ///< "run", "gpu list"
   std::string_view arguments = {};  ///< "IMAGE [COMMAND [ARG...]]"
   std::string_view summary;         ///< one line: "Create and start a container from an image"
-  std::string_view example;         ///< one line that works: "berth run --rm -it debian bash"
+  std::string_view example;         ///< a command that works: "berth run --rm -it debian bash"
   Complete complete = Complete::nothing;  ///< the type of the arguments
   std::string_view words = {};            ///< all possible arguments: "bash zsh fish"
 };
@@ -32,21 +32,22 @@ std::string usage_line(std::string_view program, const VerbText& text, bool has_
 /// Summary and example (the two lines), the usage line and the flags.
 std::string verb_help(std::string_view program, const VerbPage& page);
 
-/// The program's own help: its summary, its verbs, its flags.
+/// The help of the program: its summary, its verbs, its flags.
 std::string program_help(std::string_view program, std::string_view summary,
                          const std::vector<VerbText>& verbs, const FlagTable& flags);
 
-/// "berth gpu --help": the verbs with a common first word, by their second.
+/// The text of "berth gpu --help": the verbs whose name begins with `group`, listed by their second
+/// word.
 std::string group_help(std::string_view group, const std::vector<VerbText>& verbs);
 
-/// A manual page in man(7) macros. `version` is put into the footer.
+/// A manual page in man(7) macros. `version` appears in the footer.
 std::string man_page(std::string_view program, std::string_view version, const VerbPage& page,
                      const FlagTable& program_flags);
 
 /// The input of a completion script.
 struct CompletionInput {
   std::string_view program;
-  FlagTable flags;  ///< the program's own
+  FlagTable flags;  ///< the flags of the program itself
   std::vector<VerbPage> verbs;
 };
 std::string bash_completion(const CompletionInput& input);

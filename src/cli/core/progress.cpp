@@ -29,8 +29,8 @@ bool ended(Phase phase) {
   return phase == Phase::done || phase == Phase::exists;
 }
 
-/// Bytes of a layer that have come over the network: during checking and unpacking all have
-/// arrived.
+/// The bytes of a layer that have come over the network: all of them while it is checked or
+/// unpacked.
 uint64_t arrived(const LayerUpdate& layer) {
   switch (layer.phase) {
     case Phase::verifying:
@@ -44,7 +44,8 @@ uint64_t arrived(const LayerUpdate& layer) {
   }
 }
 
-/// "[=====>     ]" of `columns`, brackets included.
+/// ]" of `columns`, brackets included.==>"[=====>     ]", `columns` wide including the brackets.==>
+/// ]" of `columns`, brackets included.
 std::string bar(uint64_t done, uint64_t total, size_t columns) {
   size_t inside = columns - 2;
   double part =
@@ -75,7 +76,8 @@ std::string bar_line(const std::string& head, uint64_t done, uint64_t total,
                      std::optional<double> rate, size_t columns) {
   size_t head_width = text_width(head);
   std::string tail = figures(done, total, rate, columns > head_width ? columns - head_width : 0);
-  // Room for "999MB/999MB  999MB/s  59m59s" is kept, so that bars do not jump with the figures.
+  // Keeps room for "999MB/999MB  999MB/s  59m59s", so that bars do not change their width with the
+  // figures.
   size_t fixed = head_width + 2 + std::max<size_t>(text_width(tail), 28);
   std::string middle;
   if (total != 0 && columns >= fixed + kNarrowestBar) {
@@ -107,7 +109,7 @@ std::string phase_words(Phase phase, Direction direction) {
 }
 
 void Rate::add(uint64_t done, Clock::time_point now) {
-  if (!samples_.empty() && done < samples_.back().done) samples_.clear();  // a retry began again
+  if (!samples_.empty() && done < samples_.back().done) samples_.clear();  // a retry from the start
   if (samples_.size() >= 2 && now - samples_[samples_.size() - 2].time < kSampleEvery) {
     samples_.back() = {now, done};
   } else {
@@ -142,7 +144,7 @@ void ProgressState::update(const LayerUpdate& update, Clock::time_point now) {
 }
 
 std::vector<std::string> ProgressState::lines(ScreenSize size, Clock::time_point now) const {
-  // The last row has the cursor, the one above it the total.
+  // The cursor is in the last row, the total in the row above it.
   size_t room = size.rows > 3 ? size.rows - 2 : 1;
   bool fold_ended = layers_.size() > room;
   auto count = [&](auto&& is) {
@@ -212,7 +214,7 @@ void ProgressPrinter::layer(const LayerUpdate& update, Clock::time_point now) {
     tick(now);
     return;
   }
-  // A log shows events, not progress: the begin and the end of each layer.
+  // A log shows events instead of progress: the beginning and the end of each layer.
   auto known = std::ranges::find(printed_, update.id, &LayerUpdate::id);
   bool first = known == printed_.end();
   if (!first && (ended(known->phase) || !ended(update.phase))) return;

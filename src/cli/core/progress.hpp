@@ -29,7 +29,7 @@ struct LayerUpdate {
   uint64_t total = 0;  ///< bytes; 0: unknown
 };
 
-/// Bytes a second over the last seconds.
+/// Bytes per second, averaged over the last few seconds.
 class Rate {
  public:
   void add(uint64_t done, Clock::time_point now);
@@ -80,9 +80,9 @@ class ProgressPrinter {
   void layer(const LayerUpdate& update, Clock::time_point now = Clock::now());
   /// Prints a permanent line above the bars.
   void text(std::string_view line);
-  /// For other lines to be printed above them.
+  /// The bars, for a caller that prints other lines above them.
   LiveLines& bars() { return bars_; }
-  /// Time passed without an event: the rates fall.
+  /// Call when time has passed without an event, so that the displayed rates fall.
   void tick(Clock::time_point now = Clock::now());
   /// Draws the last state; later output starts below the bars.
   void finish(Clock::time_point now = Clock::now());
@@ -95,12 +95,12 @@ class ProgressPrinter {
   Direction direction_;
   Mode mode_;
   ProgressState state_;
-  std::vector<LayerUpdate> printed_;  ///< the phase last printed for each layer, for Mode::lines
+  std::vector<LayerUpdate> printed_;  ///< with Mode::lines: the phase last printed for each layer
   LiveLines bars_;
   std::optional<Clock::time_point> drawn_at_;
 };
 
-/// bars on a terminal, lines elsewhere, nothing when quiet.
+/// Bars on a terminal, lines elsewhere, nothing when quiet.
 ProgressPrinter::Mode progress_mode(const Terminal& terminal, Stream stream, bool quiet);
 
 }  // namespace berth::cli

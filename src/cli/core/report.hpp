@@ -14,7 +14,7 @@ enum class LogFormat { text, json };
 enum class Verbosity { normal, debug };
 
 /// Everything printed on stderr besides a verb's own output: "berth: warning: …", and the one error
-/// line. With LogFormat::json one object per line.
+/// line. With LogFormat::json it prints one object per line.
 class Report final : public Log {
  public:
   Report(Terminal& terminal, std::string_view program) : terminal_(terminal), program_(program) {}
@@ -30,10 +30,10 @@ class Report final : public Log {
   /// For main only. Verbosity::debug adds the origin of the error.
   void error(const Error& error);
 
-  /// Why a program run on the user's behalf failed, and what to try: one line.
+  /// Prints one line: why the program in a container failed, and what to try.
   void reason(const std::string& why, const std::string& remedy);
 
-  /// While lines are being redrawn, warnings are printed above them; null: not any more.
+  /// Prints warnings above `lines` while these are redrawn. Null: no lines are redrawn any more.
   void above(LiveLines* lines) { lines_ = lines; }
 
  private:

@@ -54,7 +54,7 @@ Point first_point(std::string_view text) {
 }  // namespace
 
 size_t text_width(std::string_view text) {
-  // Nearly all text is ASCII, and a table asks for the width of each of its cells.
+  // A fast path: nearly all text is ASCII, and a table needs the width of each cell.
   auto foreign = std::ranges::find_if(text, [](char c) { return (c & 0x80) != 0; });
   auto columns = static_cast<size_t>(foreign - text.begin());
   text.remove_prefix(columns);

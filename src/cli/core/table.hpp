@@ -8,8 +8,9 @@
 
 namespace berth::cli {
 
-/// Columns of UTF-8 `text` on a terminal: combining marks 0, East Asian wide and emoji 2, every
-/// invalid byte 1. Does not use the locale and wcwidth(3), which cost time at start.
+/// The number of columns of UTF-8 `text` on a terminal: 0 for combining marks, 2 for East Asian
+/// wide characters and emoji, 1 for each invalid byte. Does not use wcwidth(3), because setting the
+/// locale costs time at start.
 size_t text_width(std::string_view text);
 
 /// At most `columns` wide; a truncated text ends in "…". Zero columns give an empty text.
@@ -39,7 +40,7 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-/// "NAME  VALUE" lines for a single object: titles padded to one width, "Title:  value".
+/// One line "Title: value" for each property of a single object, the values aligned.
 std::string property_list(const std::vector<std::pair<std::string, std::string>>& properties);
 
 }  // namespace berth::cli

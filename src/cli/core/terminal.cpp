@@ -25,7 +25,7 @@ ScreenSize LiveLines::room() const {
 
 void LiveLines::draw(std::vector<std::string> lines) {
   for (std::string& line : lines) line = escape_controls(line);
-  // One write per frame, each line overwritten and then cut: no flicker.
+  // One write per frame, in which each line is overwritten and its rest erased, does not flicker.
   std::string frame;
   if (!drawn_.empty()) {
     size_t rows = rows_taken(drawn_, terminal_.size(stream_).columns);

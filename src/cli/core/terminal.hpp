@@ -19,7 +19,7 @@ struct ScreenSize {
   size_t rows = 24;
 };
 
-/// The terminal of the program. main passes the real one, tests their own.
+/// The terminal of the program. main passes the real terminal, tests pass a fake.
 class Terminal {
  public:
   virtual ~Terminal() = default;
@@ -32,14 +32,15 @@ class Terminal {
   /// terminal every control character but newline and tab is escaped; a file or a pipe gets it
   /// unchanged.
   void write(Stream stream, std::string_view text);
-  /// Writes control sequences, with all foreign text in them escaped, and output of containers.
-  /// Writes at once. The first failure is kept for written(), so that callers need no checks and a
-  /// full disk still ends in an error.
+  /// Writes output of containers, and text with control sequences in which the caller has escaped
+  /// all foreign text. Writes at once. The first failure is kept for written(), so that callers
+  /// need no checks and a full disk still ends in an error.
   virtual void write_as_is(Stream stream, std::string_view bytes) = 0;
   /// Errors: io (writing to `out` failed at some time).
   virtual Result<void> written() const = 0;
 
-  /// One line from the terminal, without its newline. ask_secret: without echo.
+  /// Reads one line from the terminal; returns it without its newline. ask_secret() turns the echo
+  /// off.
   /// Errors: not_found (there is no terminal), interrupted, io.
   virtual Result<std::string> ask(std::string_view prompt) = 0;
   virtual Result<std::string> ask_secret(std::string_view prompt) = 0;
@@ -52,7 +53,7 @@ inline void Terminal::write(Stream stream, std::string_view text) {
   write_as_is(stream, text);
 }
 
-/// The terminal rows of `lines` after the window became `columns` wide.
+/// The number of rows that `lines` take when the window is `columns` wide.
 size_t rows_taken(const std::vector<std::string>& lines, size_t columns);
 
 /// Lines at the end of a terminal's output that are redrawn. The cursor is below them and visible
@@ -64,9 +65,9 @@ class LiveLines {
   /// The available size: one column less than the window, because terminals disagree on the cursor
   /// position after a full line.
   ScreenSize room() const;
-  /// None of `lines` is wider than room().
+  /// No line may be wider than room().
   void draw(std::vector<std::string> lines);
-  /// Removes them while `write` prints lines there, on either stream.
+  /// Removes the lines while `write` prints other lines, on either stream, then draws them again.
   void aside(const std::function<void()>& write);
 
  private:

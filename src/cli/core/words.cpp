@@ -13,7 +13,7 @@ std::string counted(int64_t count, std::string_view unit) {
 
 }  // namespace
 
-// The thresholds of docker's go-units, so that scripts that parse them keep working.
+// The same thresholds as in docker's go-units, so that scripts that parse the text keep working.
 std::string human_duration(std::chrono::seconds duration) {
   int64_t seconds = duration.count();
   int64_t minutes = seconds / 60;

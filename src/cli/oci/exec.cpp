@@ -9,7 +9,7 @@ namespace berth::cli::oci {
 namespace {
 
 constexpr int kInfrastructureFailed = 255;
-constexpr uint64_t kMaxId = UINT32_MAX - 1;  // the last one means "none" to the kernel
+constexpr uint64_t kMaxId = UINT32_MAX - 1;  // UINT32_MAX means "no change" to the kernel
 
 struct ExecOptions {
   runtime::ExecRequest request;
@@ -18,7 +18,8 @@ struct ExecOptions {
 };
 
 Result<uint32_t> read_id(std::string_view text) {
-  // The whole text or nothing: a truncated number would be another user (CVE-2026-30892).
+  // The text has to be a number as a whole: a truncated number would be another user
+  // (CVE-2026-30892).
   auto number = parse_u64(text);
   if (number && *number <= kMaxId) return static_cast<uint32_t>(*number);
   return make_error(Kind::usage, "expected a number up to 4294967294");

@@ -55,8 +55,8 @@ json::Value on_linux() {
                       {"netDevices", enabled()}};
 }
 
-// Members as in runtime-spec features.md and features-linux.md: the features of this program,
-// whether or not this kernel has them.
+// The members are those of runtime-spec features.md and features-linux.md. They describe this
+// program, whether or not the running kernel has the features.
 Result<int> run_features(Session& session, const NoOptions&, const Arguments&) {
   json::Object annotations{{"io.github.seccomp.libseccomp.version", runtime::libseccomp_version()},
                            {"org.opencontainers.runc.checkpoint.enabled", "true"}};

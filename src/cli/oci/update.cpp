@@ -11,14 +11,14 @@ namespace {
 struct UpdateOptions {
   std::string resources_file;
   std::string devices;
-  berth::oci::Resources resources;  ///< of the flags
+  berth::oci::Resources resources;  ///< resources as set by the flags
   std::optional<uint64_t> blkio_weight;
   std::optional<int64_t> pids_limit;
   std::string l3_cache_schema;
   std::string mem_bw_schema;
 };
 
-/// "512m", "-1" for no limit.
+/// "512m", or "-1" for no limit.
 ReadValue read_limit(std::optional<int64_t>& target) {
   return [&target](std::string_view text) -> Result<void> {
     if (text == "-1") {
@@ -65,7 +65,7 @@ FlagTable update_flags(UpdateOptions& o) {
 Result<berth::oci::Resources> wanted(const UpdateOptions& o) {
   if (!o.resources_file.empty()) return runtime::read_resources(o.resources_file);
   berth::oci::Resources resources = o.resources;
-  // As in runc, where this flag cannot ask for zero processes.
+  // As in runc, 0 means that the flag is absent.
   if (o.pids_limit.value_or(0) != 0) resources.pids = berth::oci::Pids{*o.pids_limit};
   if (o.blkio_weight.value_or(0) != 0) {
     resources.block_io.emplace().weight =

@@ -14,7 +14,7 @@
 #include "runtime/checkpoint/criu.hpp"
 #include "runtime/container.hpp"
 
-/// The common command line of OCI runtimes (runc's, for which callers are written).
+/// The command line that OCI runtimes share: that of runc, which their callers expect.
 namespace berth::cli::oci {
 
 /// Flags before the verb.
@@ -33,7 +33,7 @@ struct Globals {
   bool version = false;
 };
 FlagTable global_flags(Globals& globals);
-/// The combination of --systemd-cgroup and --cgroup-manager.
+/// The cgroup manager that --systemd-cgroup and --cgroup-manager select together.
 runtime::CgroupManager cgroup_manager(const Globals& globals);
 
 /// The context of a verb; main makes it.
@@ -59,8 +59,8 @@ struct Verb {
   VerbText text;
   Arity arity{0, 0};
   Command (*command)();
-  bool makes_process = false;  ///< it clones a process of a container
-  /// at_first_argument if the words after the id belong to another program.
+  bool makes_process = false;  ///< the verb clones a process for a container
+  /// at_first_argument if the words after the id are the command line of another program.
   FlagsEnd flags_end = FlagsEnd::at_double_dash;
   int failed = 1;  ///< exit code for our own errors
 };
@@ -88,19 +88,19 @@ Result<int> descriptor_count(std::optional<uint64_t> preserve_fds);
 Result<runtime::LaunchRequest> to_request(const Session& session, const LaunchOptions& options,
                                           const std::string& id);
 
-// Each in a file of its own; pause.cpp has resume too.
+// Each verb is defined in its own file, except that pause.cpp has resume too.
 extern const Verb checkpoint_verb, create_verb, delete_verb, events_verb, exec_verb, features_verb,
     kill_verb, list_verb, pause_verb, plan_verb, ps_verb, restore_verb, resume_verb, run_verb,
     spec_verb, start_verb, state_verb, update_verb;
 
 /// All verbs, in the order of the help.
 const std::vector<const Verb*>& verbs();
-/// Errors: usage (unknown, with the nearest).
+/// Errors: usage (an unknown verb, suggesting the nearest one).
 Result<const Verb*> find_verb(const std::string& name);
 
 std::string program_help();
-/// The output of --version: begins with the name under which the program was called, because
-/// callers of runc and crun search for those names.
+/// The output of --version. It begins with the name under which the program was called, because
+/// callers of runc and crun search for these names.
 std::string version_text(std::string_view program);
 /// $XDG_RUNTIME_DIR/berth/runtime for an ordinary user with that variable, else /run/berth/runtime.
 std::string default_root(unsigned uid, const char* runtime_directory);
@@ -109,9 +109,9 @@ std::string default_root(unsigned uid, const char* runtime_directory);
 std::string report_warning(const std::string& text);
 /// The message for a failure on --report-fd: one JSON object.
 std::string report_text(const Error& error, runtime::Stage stage);
-/// An error in the form of the --log file: the system's message begins in lower case, as runc's
-/// does. containerd passes it on, and Docker maps "no such file or directory" to status 127 and
-/// "permission denied" to 126, in lower case.
+/// An error in the form of the --log file: the system's message begins in lower case, as in runc's
+/// errors. containerd passes the error on, and Docker searches it for "no such file or directory"
+/// (exit status 127) and "permission denied" (126), in lower case.
 std::string caller_text(Error error);
 /// A line of the --log file.
 std::string log_line(std::string_view format, std::string_view level, const std::string& text);

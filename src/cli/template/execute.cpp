@@ -21,7 +21,7 @@ bool contains(std::span<const std::string_view> names, std::string_view name) {
 class Executor {
  public:
   explicit Executor(const TemplateData& data) : data_(data) {
-    // The document outlives the execution: no ownership is needed.
+    // The document outlives the execution, so it needs no owner here.
     root_.value = std::shared_ptr<const json::Value>(std::shared_ptr<void>(), &data.value);
     variables_.emplace_back("$", root_);
   }
@@ -32,7 +32,7 @@ class Executor {
   }
 
  private:
-  enum class Flow { on, broken, next };  ///< {{break}} and {{continue}}, for the enclosing actions
+  enum class Flow { on, broken, next };  ///< how {{break}} and {{continue}} leave a body
 
   Result<void> step(Place place) {
     if (++steps_ > kMaxSteps) return error_at(place, "takes more than 500000 steps");
@@ -116,7 +116,7 @@ class Executor {
     *find_variable(name) = item;
   }
 
-  /// The innermost variable of that name; the parser has checked that it exists.
+  /// The innermost variable named `name`; the parser has checked that it exists.
   Item* find_variable(const std::string& name) {
     auto found = std::find_if(variables_.rbegin(), variables_.rend(),
                               [&](const auto& variable) { return variable.first == name; });
@@ -133,7 +133,7 @@ class Executor {
     return *last;
   }
 
-  /// `last`: the result of the command before the '|', which becomes one more argument.
+  /// `last` is the result of the command before the '|'. It becomes the last argument.
   Result<Item> evaluate(const Command& command, const Item& dot, const std::optional<Item>& last) {
     const Operand& first = command.operands[0];
     if (first.kind == Operand::Kind::function) return call(command, dot, last);
@@ -175,7 +175,8 @@ class Executor {
     return call_function(function.name, arguments, function.place);
   }
 
-  /// The first argument that decides, or the last one; those behind it are not evaluated.
+  /// For "and" and "or": the first argument that decides the result, or the last one. Arguments
+  /// after it are not evaluated.
   Result<Item> choose(const Command& command, const Item& dot, const std::optional<Item>& last,
                       bool wanted) {
     std::optional<Item> item;
@@ -255,7 +256,7 @@ class Executor {
 
 // ---- looking at a template without executing it -------------------------------------------------
 
-/// Calls `look` for every operand; `root` says whether "." is the listed object there.
+/// Calls `look` for every operand. `root` says whether "." is the listed object at that place.
 template <class Look>
 void visit_operands(const Pipeline& pipeline, bool root, const Look& look);
 

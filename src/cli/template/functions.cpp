@@ -35,7 +35,7 @@ Result<Item> text_item(std::string text) {
 
 // ---- comparisons --------------------------------------------------------------------------------
 
-/// Numbers by value, whatever their type; nothing where the two have no order.
+/// Compares numbers by value, whatever their type. Nothing if `a` and `b` have no order.
 std::optional<std::partial_ordering> order(const json::Value& a, const json::Value& b) {
   if (a.string() != nullptr && b.string() != nullptr) return *a.string() <=> *b.string();
   if (const auto* left = a.get_if<bool>()) {
@@ -106,7 +106,7 @@ Result<Item> element(const Call& call, const Item& item, size_t i) {
     std::string key = TRY(call.text(i));
     const json::Value* value = item->find(key);
     if (value != nullptr) return part_of(item, *value);
-    // Go: the zero value of the map's type; of a map of strings an empty one.
+    // Go: the zero value of the type of the elements; for a map of strings an empty string.
     bool strings = item.shape == Item::Shape::map;
     for (const auto& [name, other] : sorted_members(item)) strings &= other->string() != nullptr;
     return strings ? make_item("") : missing_item();
@@ -177,7 +177,7 @@ Result<Item> split_string(const Call& call) {
   if (text.size() / std::max<size_t>(separator.size(), 1) > kMaxParts) {
     return call.fail("makes more than a million strings");
   }
-  if (separator.empty()) {  // Go: into characters
+  if (separator.empty()) {  // Go: splits into characters
     for (size_t i = 0; i < text.size();) {
       size_t end = i + 1;
       while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) ++end;
@@ -202,7 +202,7 @@ char upper_of(char c) {
 Result<Item> change_case(const Call& call) {
   std::string text = TRY(call.text(0));
   if (call.name == "lower") return text_item(to_lower(text));
-  bool word = false;  // the letter before belongs to the same word
+  bool word = false;  // the previous letter belongs to the same word
   for (char& c : text) {
     bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                   c == '_' || c == '\'' || static_cast<unsigned char>(c) >= 0x80;
@@ -214,7 +214,7 @@ Result<Item> change_case(const Call& call) {
 
 Result<Item> pad(const Call& call) {
   const std::string text = TRY(call.text(0));
-  if (text.empty()) return text_item(text);  // docker's
+  if (text.empty()) return text_item(text);  // as docker does
   int64_t before = TRY(call.integer(1));
   int64_t after = TRY(call.integer(2));
   constexpr auto kMost = static_cast<int64_t>(kMaxOutputBytes);
@@ -244,7 +244,7 @@ Result<Item> print(const Call& call) {
   bool string_before = true;
   for (size_t i = 0; i < call.arguments.size(); ++i) {
     bool string = call.arguments[i]->string() != nullptr;
-    // Go: Sprint puts blanks between two operands when neither is a string, Sprintln always.
+    // Go: Sprint puts a blank between two operands if neither is a string, Sprintln always does.
     if (i > 0 && (lines || (!string && !string_before))) text += ' ';
     text += printed(call.arguments[i]);
     if (text.size() > kMaxOutputBytes) break;

@@ -14,8 +14,8 @@ namespace {
 constexpr size_t kLeast = 10;
 constexpr size_t kGap = 3;
 
-/// The width of column `column` in lines[i]: that of its block of consecutive lines with a cell
-/// there.
+/// The width of column `column` at lines[begin]: the width for the block of consecutive lines that
+/// have a cell in this column.
 size_t block_width(const std::vector<std::vector<std::string_view>>& lines, size_t begin,
                    size_t column, size_t& end) {
   size_t width = kLeast;
@@ -37,7 +37,7 @@ std::string align_tabs(std::string_view text) {
   std::vector<std::string> out(lines.size());
   for (size_t column = 0; column < columns; ++column) {
     for (size_t begin = 0; begin < lines.size();) {
-      if (column + 1 >= lines[begin].size()) {  // the last of its line, or behind it
+      if (column + 1 >= lines[begin].size()) {  // no cell: text after the last tab, or beyond it
         if (column < lines[begin].size()) out[begin] += lines[begin][column];
         ++begin;
         continue;

@@ -6,9 +6,9 @@
 
 namespace berth::cli {
 
-/// Aligns columns separated by tabs, as in docker's lists: a cell ends with a tab; cells of
-/// consecutive lines in the same column get equal widths, three blanks more than the widest and at
-/// least ten columns. Text behind the last tab of a line is not a cell.
+/// Aligns columns separated by tabs, as in docker's lists. A cell ends with a tab. Cells of
+/// consecutive lines in the same column get the same width: that of the widest cell and three
+/// blanks, at least ten columns. Text after the last tab of a line is not a cell.
 /// Source: Go's text/tabwriter with minwidth 10, padding 3, as docker/cli uses it.
 std::string align_tabs(std::string_view text);
 

@@ -36,7 +36,7 @@ void print_value(std::string& out, const json::Value& value, Item::Shape shape, 
     }
     out += ']';
   } else if (const json::Object* object = value.object()) {
-    // Of our documents only maps are empty, except for Go's values of a set.
+    // In our documents only maps can be empty, except for the elements of a set in Go.
     if (shape != Item::Shape::map) return print_object(out, *object, object->empty() && !in_map);
     json::Object sorted = *object;
     std::ranges::sort(sorted, [](const auto& a, const auto& b) { return a.first < b.first; });

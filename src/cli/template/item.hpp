@@ -22,7 +22,7 @@ struct Item {
   enum class Shape { plain, map, list };
   std::shared_ptr<const json::Value> value;  ///< never null
   Shape shape = Shape::plain;
-  bool missing = false;  ///< of a map without that entry: prints "<no value>"
+  bool missing = false;  ///< a map has no such entry: prints "<no value>"
 
   const json::Value& operator*() const { return *value; }
   const json::Value* operator->() const { return value.get(); }
@@ -32,7 +32,7 @@ struct Item {
 
 Item make_item(json::Value value);
 
-/// The same for a part of `whole`, which stays alive as long.
+/// The item for a part of `whole`; it keeps the document alive.
 Item part_of(const Item& whole, const json::Value& part, Item::Shape shape = Item::Shape::plain);
 
 Item missing_item();
@@ -48,7 +48,7 @@ std::string printed(const Item& item);
 /// Members in the order of their names, as Go ranges over maps.
 std::vector<std::pair<std::string_view, const json::Value*>> sorted_members(const Item& item);
 
-/// Calls one of function_names() except "and" and "or", which do not evaluate all arguments.
+/// Calls one of function_names(), but not "and" or "or", which do not evaluate all their arguments.
 /// Errors: usage, at `place`.
 Result<Item> call_function(std::string_view name, const std::vector<Item>& arguments, Place place);
 

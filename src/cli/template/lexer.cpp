@@ -19,7 +19,7 @@ bool is_blank(char c) {
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
-// Bytes of letters beyond ASCII count as letters.
+// Bytes of characters beyond ASCII count as letters.
 bool is_name(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
          static_cast<unsigned char>(c) >= 0x80;
@@ -44,7 +44,7 @@ void append_utf8(std::string& out, uint32_t point) {
   }
 }
 
-/// The first code point of UTF-8 `text`; a byte that is none stands for itself.
+/// The first code point of UTF-8 `text`. An invalid byte counts as a code point of its own.
 uint32_t first_point(std::string_view text) {
   auto byte = [&](size_t i) { return static_cast<uint32_t>(static_cast<unsigned char>(text[i])); };
   auto follows = [&](size_t i) { return i < text.size() && (byte(i) & 0xC0) == 0x80; };
@@ -231,7 +231,7 @@ class Lexer {
     return {};
   }
 
-  /// Go's: \n, \x41, \101, \u00e9, \U0001F600.
+  /// Go's escapes: \n, \x41, \101, \u00e9, \U0001F600.
   Result<void> read_escape(std::string& meaning, char mark) {
     Place where = place();
     char c = peek(1);
@@ -270,7 +270,7 @@ class Lexer {
 
   Result<void> read_number(Place where) {
     size_t end = at_ + 1;
-    // A sign belongs to a number at its start and behind its exponent.
+    // A sign is part of a number at its beginning and after the letter of its exponent.
     auto exponent = [&](size_t i) {
       char before = text_[i - 1];
       bool hex = text_.substr(at_, 3).find_first_of("xX") != text_.npos;
@@ -289,7 +289,8 @@ class Lexer {
       return {};
     }
     char* stop = nullptr;
-    // Digits, point, sign and exponent alone: strtod() also knows "inf", "nan" and "0x1p3".
+    // Accepts only digits, point, sign and exponent: strtod() would also accept "inf", "nan" and
+    // "0x1p3".
     bool plain = word.find_first_not_of("0123456789.eE+-") == word.npos;
     double real = plain ? std::strtod(word.c_str(), &stop) : 0;
     bool point = word.find_first_of(".eE") != word.npos;
@@ -301,7 +302,7 @@ class Lexer {
     return {};
   }
 
-  /// Go's: 12, 1_000, 0x1F, 0b11, 0o17, 017.
+  /// Go's integers: 12, 1_000, 0x1F, 0b11, 0o17, 017.
   static std::optional<int64_t> parse_integer(std::string_view word) {
     bool negative = word.starts_with('-');
     if (negative || word.starts_with('+')) word.remove_prefix(1);

@@ -17,7 +17,7 @@ struct Place {
   uint32_t column = 1;
 };
 
-/// "template, column 3: …", with the line if there are several.
+/// "template, column 3: …", with the line number if the template has several lines.
 Error error_at(Place place, const std::string& text);
 
 enum class TokenKind {
@@ -37,19 +37,19 @@ enum class TokenKind {
   comma,       ///< ","
   declare,     ///< ":="
   assign,      ///< "="
-  end_of_text  ///< always the last one
+  end_of_text  ///< always the last token
 };
 
 struct Token {
   TokenKind kind = TokenKind::end_of_text;
   std::string text;
   Place place;
-  bool after_blank = false;  ///< blanks precede it, inside of its action
+  bool after_blank = false;  ///< blanks precede the token in its action
   int64_t integer = 0;
   double real = 0;
 };
 
-/// Text around "{{-" and "-}}" is trimmed already, comments are gone, empty texts too.
+/// Text around "{{-" and "-}}" has been trimmed; comments and empty texts are left out.
 /// Errors: usage (an action or string without its end, an unknown character, a bad number).
 Result<std::vector<Token>> read_tokens(std::string_view text);
 

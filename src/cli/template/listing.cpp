@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::string_view kTable = "table";
 
-/// "\t" and "\n" of a shell's single quotes; docker does this everywhere in a list's template.
+/// Replaces "\t" and "\n", which a shell leaves unchanged in single quotes. Docker does this
+/// everywhere in the template of a list.
 std::string unescaped(std::string_view text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -86,7 +87,7 @@ Result<Listing> Listing::make(const ListKind& kind, const ListFormat& format) {
   } else if (listing.table_) {
     source = trim_blanks(std::string_view(source).substr(kTable.size()));
   }
-  // docker prints the word itself, once for each row: for a mistyped "josn" an error is better.
+  // docker prints such a word once for each row. For a mistyped "josn" an error is better.
   if (source.find("{{") == source.npos) {
     return make_error(Kind::usage, quote(format.text) +
                                        " is not a format: expected table, json or a template "

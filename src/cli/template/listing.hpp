@@ -14,20 +14,20 @@
 /// The output of `--format table|json|TEMPLATE` for a list. Pure.
 namespace berth::cli {
 
-/// A field of docker's and the title of its column.
+/// A field of a docker list, and the title of its column.
 struct ListField {
   std::string_view name;   ///< "ID"
   std::string_view title;  ///< "CONTAINER ID"
 };
 
-/// One kind of list. A verb has one as a constant.
+/// One kind of list. A verb defines it as a constant.
 struct ListKind {
   std::span<const ListField> fields;   ///< in the order of their names, as in docker's JSON
   std::string_view table;              ///< the columns without --format: "{{.ID}}\t{{.Names}}"
   std::string_view quiet = "{{.ID}}";  ///< the format with -q
   std::string_view raw = {};           ///< for docker's old '--format raw'; empty: none
   std::string_view raw_quiet = {};     ///< the same with -q
-  bool labels = false;                 ///< {{.Label "x"}} is known
+  bool labels = false;                 ///< {{.Label "x"}} is allowed
 };
 
 using Labels = std::vector<std::pair<std::string, std::string>>;
@@ -39,8 +39,8 @@ struct ListRow {
 };
 
 struct ListFormat {
-  std::string text;    ///< of --format; empty: a table
-  bool quiet = false;  ///< -q: a given format has precedence
+  std::string text;    ///< the value of --format; empty: a table
+  bool quiet = false;  ///< -q; a given format takes precedence
 };
 
 /// The row as JSON.
@@ -57,7 +57,7 @@ class Listing {
   /// Errors: usage (Template::parse(), a field that `kind` does not have).
   static Result<Listing> make(const ListKind& kind, const ListFormat& format);
 
-  /// Whether the text depends on this field: some are costly.
+  /// Whether the text depends on this field. Some fields are costly to compute.
   bool uses(std::string_view field) const { return !template_ || template_->uses(field); }
 
   /// All rows, below their titles in a table. In a table control characters are escaped: cells
@@ -65,7 +65,7 @@ class Listing {
   /// Errors: usage (Template::execute()).
   Result<std::string> text(const std::vector<ListRow>& rows) const;
 
-  /// One row of a list without an end, with its newline and without titles.
+  /// One row with its newline and without titles, for a list that does not end.
   Result<std::string> line(const ListRow& row) const;
 
  private:

@@ -47,7 +47,7 @@ class Parser {
   }
 
  private:
-  /// Nodes up to {{end}} or {{else}}; that is consumed including its word.
+  /// The nodes up to {{end}} or {{else}}. The "{{" and the word of that action are consumed.
   struct List {
     std::vector<Node> nodes;
     const Token* ended_by = nullptr;  ///< "end" or "else"; null: the end of the text
@@ -166,7 +166,7 @@ class Parser {
       if (!first && constant) return error_at(place, "expected a function after '|'");
       pipeline.commands.push_back(std::move(command));
     } while (take_if(TokenKind::pipe));
-    // Declared after their own value: "$x := $x" refers to an older one.
+    // Variables are declared after their value is parsed: "$x := $x" refers to an older "$x".
     if (!pipeline.assigns) {
       variables_.insert(variables_.end(), pipeline.variables.begin(), pipeline.variables.end());
     }

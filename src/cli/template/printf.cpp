@@ -8,7 +8,7 @@
 #include "cli/template/item.hpp"
 
 // Go's fmt.Sprintf for JSON's types. A verb that does not fit its argument prints the same as in
-// Go, "%!d(string=x)": such a template is wrong, and shows where.
+// Go, "%!d(string=x)", which shows what is wrong in the template.
 namespace berth::cli::syntax {
 namespace {
 
@@ -118,7 +118,7 @@ std::optional<std::string> string_text(const Directive& d, const std::string& va
   }
 }
 
-/// Nothing: the verb does not fit.
+/// Nothing if the verb does not fit the argument.
 std::optional<std::string> argument_text(const Directive& d, const Item& item) {
   const json::Value& value = *item;
   if (const std::string* text = value.string()) return string_text(d, *text);
@@ -155,7 +155,7 @@ std::string padded(const Directive& d, std::string text) {
   size_t length = characters(text);
   if (!d.width || length >= *d.width) return text;
   size_t missing = *d.width - length;
-  // Go pads strings with zeroes too where asked to.
+  // Go pads strings with zeroes too if the flag '0' is given.
   char filler = d.zero && !d.minus ? '0' : ' ';
   if (d.minus) return text + std::string(missing, ' ');
   return std::string(missing, filler) + text;
@@ -194,7 +194,7 @@ class Formatter {
     return go_type(*item) + "=" + printed(item);
   }
 
-  /// "12" or "*"; nothing if there is neither.
+  /// A width or precision: "12" or "*". Nothing if there is neither.
   Result<std::optional<size_t>> number(Directive& d) {
     if (peek() == '*') {
       ++at_;

@@ -18,7 +18,7 @@ struct Pipeline {
   Place place;
   std::vector<std::string> variables;  ///< "$x"; at most two, and two only in a range
   bool assigns = false;                ///< "=": the variables exist already
-  std::vector<Command> commands;       ///< each gets the previous result as its last argument
+  std::vector<Command> commands;  ///< each gets the result of the previous one as last argument
 };
 
 struct Operand {
@@ -27,11 +27,11 @@ struct Operand {
   Place place;
   json::Value constant;
   std::string name;                 ///< of a variable or function
-  std::vector<std::string> fields;  ///< ".A.B" behind it; for a field only these
-  std::vector<Pipeline> inner;      ///< of "(…)": one
+  std::vector<std::string> fields;  ///< ".A.B" after it; a field has only these
+  std::vector<Pipeline> inner;      ///< for "(…)": one element
 };
 
-/// "printf "%s" .Name": the first is called if it is a function.
+/// "printf "%s" .Name": the first node is called if it is a function.
 struct Command {
   std::vector<Operand> operands;
 };

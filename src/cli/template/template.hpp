@@ -28,7 +28,7 @@ namespace syntax {
 struct Node;
 }
 
-/// Properties, missing in JSON, of a document that is a Go struct in docker. All are names of
+/// What JSON does not tell about a document that is a Go struct in docker. All strings are names of
 /// members, anywhere in the document.
 struct DocumentShape {
   std::span<const std::string_view> maps;  ///< a missing entry is not an error, null prints "map[]"
@@ -39,7 +39,7 @@ struct DocumentShape {
 
 enum class Functions {
   values,
-  titles,  ///< of a table's first line: lower, upper, title, truncate and json change nothing
+  titles,  ///< for the first line of a table: lower, upper, title, truncate and json change nothing
 };
 
 struct TemplateData {
@@ -50,22 +50,22 @@ struct TemplateData {
   std::function<std::string(std::string_view key)> label = {};
 };
 
-/// A parsed template. Copies share it.
+/// A parsed template. Copies share the tree.
 class Template {
  public:
-  /// Errors: usage, with line and column: syntax, an unknown function (with the nearest one), an
-  /// unknown variable, more than 64 KiB, nesting deeper than 64.
+  /// Errors: usage, with line and column: syntax, an unknown function (suggesting the nearest one),
+  /// an unknown variable, more than 64 KiB, nesting deeper than 64.
   static Result<Template> parse(std::string_view text);
 
-  /// Errors: usage, with line and column: a missing member (with the nearest one), an argument of
-  /// the wrong type, more than 16 MiB of output, more than 500000 steps.
+  /// Errors: usage, with line and column: a missing member (suggesting the nearest one), an
+  /// argument of the wrong type, more than 16 MiB of output, more than 500000 steps.
   Result<std::string> execute(const TemplateData& data) const;
 
   /// Whether any action names the member `field`, at any depth, or uses the whole object.
   bool uses(std::string_view field) const;
 
-  /// For an empty list, where nothing is executed: finds a member of the listed objects that is not
-  /// in `known`.
+  /// For an empty list, for which the template is not executed: finds a member of the listed
+  /// objects that is not in `known`.
   /// Errors: usage, as execute().
   Result<void> check_fields(const std::vector<std::string_view>& known) const;
 

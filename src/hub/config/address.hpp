@@ -12,13 +12,13 @@
 
 namespace berth::hub {
 
-/// An IPv6 address; an IPv4 one is its mapped form, ::ffff:a.b.c.d.
+/// An IPv6 address; an IPv4 address is kept in its mapped form, ::ffff:a.b.c.d.
 struct Address {
   std::array<uint8_t, 16> bytes{};
   auto operator<=>(const Address&) const = default;
 };
 
-/// "10.1.2.3", "fd00::1"; nothing for other text, zones ("%eth0") included.
+/// "10.1.2.3", "fd00::1"; nothing for other strings, including addresses with a zone ("%eth0").
 std::optional<Address> parse_address(std::string_view text);
 
 /// 127.0.0.0/8 and ::1.
@@ -37,10 +37,11 @@ struct Network {
 };
 
 /// "10.1.0.0/16", "fd00::/8", or a single address.
-/// Errors: usage (another form, an invalid length, bits behind the length).
+/// Errors: usage (another form, an invalid prefix length, a bit set after the prefix).
 Result<Network> parse_network(std::string_view text);
 
-/// A server's listening address: "127.0.0.1:5050", "[::1]:5050"; port 0 is any free one.
+/// The address on which a server listens: "127.0.0.1:5050", "[::1]:5050"; port 0 stands for any
+/// free port.
 struct Endpoint {
   std::string host;  ///< without brackets
   uint16_t port = 0;

@@ -22,7 +22,7 @@ Error refuse(std::string key, const std::string& what) {
   return make_error(Kind::usage, std::move(key) + ": " + what);
 }
 
-/// "team", "team/app": the characters of repository names.
+/// Whether `text` has only the characters of repository names: "team", "team/app".
 bool is_name(std::string_view text) {
   constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyz0123456789";
   constexpr std::string_view kJoints = "._-";
@@ -193,7 +193,8 @@ std::vector<std::string> keep_fixed(const Config& running, Config& next) {
   keep("listen", running.listen, next.listen);
   keep("log", running.log, next.log);
   keep("limits.connections", running.limits.connections, next.limits.connections);
-  // As a number: a quarter of another total is the same key.
+  // Compares the resulting numbers: the default is a quarter of limits.connections, which is kept
+  // too.
   uint32_t of_one = connections_per_address(next.limits);
   keep("limits.connections-per-address", connections_per_address(running.limits), of_one);
   next.limits.connections_per_address = running.limits.connections_per_address;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The configuration of a hub: hub.toml for people, and the same as JSON from `berth hub` to
+// The configuration of a hub: people write hub.toml; `berth hub` passes the same as JSON to
 // `berth-hub`. docs/hub.md
 #pragma once
 
@@ -16,9 +16,9 @@
 
 namespace berth::hub {
 
-/// The served part of one registry.
+/// A registry, and which part of it the hub serves.
 struct Upstream {
-  std::string prefix;    ///< of names at the hub; empty: the registry's own
+  std::string prefix;    ///< of names at the hub; empty: names are those of the registry
   std::string registry;  ///< "docker.io", "registry.example.org:5000"
   /// Repositories at the registry: "team/app", "team/*" (all below), "*" (all).
   std::vector<std::string> repositories;
@@ -38,7 +38,7 @@ struct AddressNode {
 
 enum class Blobs {
   pass,      ///< through the hub
-  redirect,  ///< from the registry's own location, if it needs no credentials
+  redirect,  ///< to the location that the registry names, if it needs no credentials
 };
 constexpr EnumNames<Blobs, 2> names_of(std::type_identity<Blobs>) {
   return {{{Blobs::pass, "pass"}, {Blobs::redirect, "redirect"}}};
@@ -49,7 +49,7 @@ constexpr EnumNames<LogForm, 2> names_of(std::type_identity<LogForm>) {
   return {{{LogForm::text, "text"}, {LogForm::json, "json"}}};
 }
 
-/// How registries are reached, named as pull's flags.
+/// How registries are reached. The names are those of the flags of `pull`.
 struct Access {
   std::string tls_ca;
   std::vector<std::string> insecure_registries;
@@ -58,22 +58,22 @@ struct Access {
 
 struct Limits {
   uint32_t connections = 512;
-  /// 0: no limit but that of all connections. The same fraction of all threads belongs to an
-  /// address.
+  /// 0: only the limit of all connections applies. An address may also use the same fraction of all
+  /// threads.
   std::optional<uint32_t> connections_per_address;
   uint32_t transfers = 64;  ///< concurrent transfers of blobs
   uint32_t cache_mib = 16;  ///< of manifests
 };
 
 struct Config {
-  std::vector<std::string> listen;  ///< "127.0.0.1:5050"; empty: that
+  std::vector<std::string> listen;  ///< "127.0.0.1:5050", which is also the default if empty
   std::string tls_certificate;      ///< PEM file: the certificate, then its issuers
   std::string tls_key;
   std::string htpasswd;
-  bool plain_passwords = false;  ///< accept passwords without TLS, from behind a proxy
-  std::string fleet;             ///< directory of profiles
-  std::string usual;             ///< profile of other clients; empty: they get the index unchanged
-  std::optional<match::UserLand> user_land;  ///< none: by the policy's driver mode
+  bool plain_passwords = false;  ///< accept passwords without TLS: a proxy in front has it
+  std::string fleet;             ///< directory of node profiles
+  std::string usual;             ///< profile for other clients; empty: the index unchanged
+  std::optional<match::UserLand> user_land;  ///< none: derived from the policy's driver mode
   Blobs blobs = Blobs::pass;
   LogForm log = LogForm::text;
   std::vector<Upstream> upstream;
@@ -85,9 +85,9 @@ struct Config {
 
 /// The flags of `berth hub`.
 struct Flags {
-  std::vector<std::string> listen;  ///< replaces the file's
+  std::vector<std::string> listen;  ///< replaces the value of the file
   std::optional<std::string> upstream;
-  std::vector<std::string> repositories;  ///< of `upstream`, which has no prefix then
+  std::vector<std::string> repositories;  ///< of `upstream`, which then has no prefix
   std::optional<std::string> fleet;
   std::optional<std::string> usual;  ///< profile of clients that name none
   std::optional<std::string> htpasswd;
@@ -96,33 +96,35 @@ struct Flags {
   std::optional<std::string> blobs;  ///< "pass", "redirect"
   std::optional<std::string> log;    ///< "text", "json"
   std::optional<std::string> tls_ca;
-  std::vector<std::string> insecure_registries;  ///< in addition to the file's
+  std::vector<std::string> insecure_registries;  ///< in addition to those of the file
 };
 
-/// The order of `berth hub` for `berth-hub`: everything from files that only the engine reads.
+/// What `berth hub` passes to `berth-hub`: everything from files that only the engine reads.
 struct Order {
   Config config;
-  std::string file;                          ///< the source of `config`; empty: none
+  std::string file;                          ///< the file that `config` was read from; empty: none
   Flags flags;                               ///< already applied to `config`
-  std::optional<match::UserLand> user_land;  ///< if the file has none
-  bool fetch_facts = true;                   ///< facts published beside images
+  std::optional<match::UserLand> user_land;  ///< used if the file sets none
+  bool fetch_facts = true;                   ///< facts published next to images
   bool signed_only = false;                  ///< only facts signed by one of `keys`
   std::vector<std::string> keys;             ///< public keys, PEM
-  bool check = false;                        ///< end before serving
+  bool check = false;                        ///< only check the configuration, do not serve
 };
 
 inline constexpr size_t kMaxConfig = size_t{1} << 20;
 inline constexpr std::string_view kUsualListen = "127.0.0.1:5050";
 
 /// Parses hub.toml; `document` names it in errors.
-/// Errors: corrupt (invalid TOML), usage (an unknown key with the nearest, an invalid value).
+/// Errors: corrupt (invalid TOML), usage (an unknown key, suggesting the nearest one; an invalid
+/// value).
 Result<Config> read_config(std::string_view text, std::string_view document);
 
 /// Checks what types cannot express; opens no files.
 /// Errors: usage, as "upstream[0].registry: …".
 Result<void> check(const Config& config);
 
-/// The limit of connections from one address: as configured, else a quarter of all.
+/// The limit of connections from one address: the configured one, else a quarter of the limit of
+/// all connections.
 uint32_t connections_per_address(const Limits& limits);
 
 /// Whether one of an upstream's patterns matches `repository`.
@@ -209,12 +211,13 @@ void fields(auto& v, Order& o) {
   v.strict();
 }
 
-/// Applies them to a file's values.
-/// Errors: usage (`repositories` without `upstream`), corrupt (an unknown way or form).
+/// Applies `flags` to the values of a file.
+/// Errors: usage (`repositories` without `upstream`), corrupt (an unknown value of `blobs` or
+/// `log`).
 Result<void> add_flags(Config& config, const Flags& flags);
 
-/// Keeps in `next` the values of `running` that a serving hub cannot change, and returns their keys
-/// if they differed: "listen", "limits.transfers".
+/// Copies the values that a serving hub cannot change from `running` to `next`, and returns the
+/// keys of those that differed: "listen", "limits.transfers".
 std::vector<std::string> keep_fixed(const Config& running, Config& next);
 
 }  // namespace berth::hub

@@ -85,10 +85,10 @@ class Amender {
   const std::function<bool(const std::string&)>& is_there_;
   oci::Spec& spec_;
   const std::vector<oci::Rlimit> asked_rlimits_;
-  std::map<std::string, bool> ours_;  ///< places that rules have filled, and whether by force
+  std::map<std::string, bool> ours_;  ///< destinations that rules have mounted; true: by force
 };
 
-// Before mounts below it, which it would hide otherwise.
+// Inserts a mount before the mounts below it, which it would hide otherwise.
 void Amender::place(const Given& given, oci::Mount mount) {
   auto& mounts = spec_.mounts;
   auto same = [&](const oci::Mount& one) { return one.destination == mount.destination; };
@@ -156,7 +156,8 @@ Result<void> Amender::add_tmpfs(const Given& given) {
   return {};
 }
 
-// In front: readers of a variable that dockerd has appended search at the end.
+// Variables are inserted in front: programs that look for a variable appended by dockerd search at
+// the end.
 void Amender::add_variables() {
   Strings& env = spec_.process->env;
   Strings front;
@@ -179,7 +180,7 @@ void Amender::add_variables() {
   env.insert(env.begin(), front.begin(), front.end());
 }
 
-/// An existing value counts, or the lower of both if the site's is a maximum.
+/// An existing value is kept; if the rule is forced, the lower of both values counts.
 template <class T>
 void limit(T most, bool forced, std::optional<T>& out) {
   bool free = !out || *out <= 0;
@@ -208,7 +209,8 @@ std::optional<std::string> Amender::take_unified(const char* file) {
   return value;
 }
 
-/// At most as much swap as memory, docker's default: without a value swap is unlimited.
+/// Allows at most as much swap as memory, as docker does by default: without a value swap is
+/// unlimited.
 void Amender::limit_swap(int64_t memory_bytes) {
   auto& memory = *spec_.linux_.resources->memory;
   auto alone = parse_bytes(take_unified("memory.swap.max").value_or(""));
@@ -270,7 +272,7 @@ void Amender::limit_pids(const Given& given) {
   pids = oci::Pids{*value};
 }
 
-// Every engine sets a size, so only the site's maximum matters.
+// Every engine sets a size, so only a maximum of the site matters.
 Result<void> Amender::set_shm_size(const Given& given) {
   auto most = parse_bytes(given.text);
   if (!most) return wrong(given, "shm-size", "expected a size such as 2g");
@@ -278,7 +280,8 @@ Result<void> Amender::set_shm_size(const Given& given) {
   for (oci::Mount& mount : spec_.mounts) {
     bool shm = mount.type == "tmpfs" && parts_of(mount.destination) == Strings{"dev", "shm"};
     if (!shm) continue;
-    // 0 is not a limit, and so is a percentage, as the machine's memory is unknown here.
+    // 0 means no limit. A percentage counts as no limit too, because the memory of the machine is
+    // unknown here.
     uint64_t size = *most;
     for (const std::string& option : mount.options) {
       if (option.starts_with("size=")) {
@@ -340,7 +343,7 @@ Result<Lookups> Amender::run() {
     (given.text.starts_with('/') ? out.nodes : out.cdi_names).push_back(given);
   }
   bool by_variable = effects_.gpus && effects_.gpus->text.starts_with("env:");
-  // The origin of the variable is unknown.
+  // A request by a variable is not passed on: the origin of the variable is unknown.
   if (!by_variable) out.gpus = effects_.gpus;
   return out;
 }
@@ -351,7 +354,8 @@ Facts facts_of(const oci::Spec& spec, const std::vector<std::string>& caller) {
   Facts facts;
   facts.of_config = true;
   facts.labels = spec.annotations;
-  // If this key exists, with any value, an image may have written all of them: docs/decisions/0083.
+  // If there is a key that an image may have written, it may have written all of them:
+  // docs/decisions/0083.
   bool told = !oci::may_be_images(spec.annotations);
   auto name = spec.annotations.find("io.kubernetes.cri.image-name");
   if (told && name != spec.annotations.end()) facts.image = spellings_of(name->second);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The site's rules for a container that another engine has configured: Docker, podman, containerd,
-// Slurm's oci.conf. Its config.json mixes settings of user and image, so less is known, and less is
-// granted, than for `berth run`. docs/policy.md. Pure.
+// Slurm's oci.conf. Its config.json does not tell settings of the user from those of the image, so
+// less is granted than for `berth run`. docs/policy.md. Pure.
 #pragma once
 
 #include <functional>
@@ -14,21 +14,21 @@
 
 namespace berth::policy {
 
-/// The facts in `spec` about a container: its annotations as labels, its variables, from any
-/// source, as the image's, the image if the engine names it, the command. `caller`: the environment
-/// of the runtime's call, for the batch job. The caller of this function fills in the calling user.
+/// The facts in `spec` about a container: its annotations (as labels), its variables (all as those
+/// of the image), the image if the engine names it, and the command. `caller` is the environment of
+/// the runtime, which names the batch job. The calling user is not filled in.
 Facts facts_of(const oci::Spec& spec, const std::vector<std::string>& caller);
 
 /// Effects that need a look-up before they can be granted.
 struct Lookups {
-  std::vector<Given> nodes;      ///< paths of --device
-  std::vector<Given> cdi_names;  ///< of --device
-  Chosen gpus;                   ///< of --gpus
+  std::vector<Given> nodes;      ///< paths, as for --device
+  std::vector<Given> cdi_names;  ///< as for --device
+  Chosen gpus;                   ///< as for --gpus
 };
 
-/// Applies `effects` to `spec`: mounts, variables, limits, hooks. `is_there` checks a path of the
-/// host. User, network and removal are the engine's, and unchanged; so is an existing variable,
-/// except by env-force, because its origin is unknown.
+/// Applies `effects` to `spec`: mounts, variables, limits, hooks. `is_there` says whether a path of
+/// the host exists. The engine decides user, network and removal, so they are not changed. An
+/// existing variable is only changed by env-force, because its origin is unknown.
 /// Errors: denied (a rule refuses the container), not_found (the source of a mount), usage (an
 /// invalid text).
 Result<Lookups> amend(const Effects& effects,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TOML into structs with a table of fields.
+// Reads TOML into structs that have a table of fields.
 #pragma once
 
 #include <fmt/format.h>
@@ -12,9 +12,10 @@
 
 namespace berth::policy {
 
-/// Fills `out` with one entry, so that every fault has its line and no fault hides another. `under`
-/// is the table of the entry, if its path does not contain that. Returns usage errors: an unknown
-/// key with the nearest, an invalid value; "policy.toml:3: …".
+/// Fills `out` from one entry. Entries are read one by one, so that every fault has its line and no
+/// fault hides another. `under` is the table of the entry, if its path does not contain the table.
+/// Returns usage errors "policy.toml:3: …": an unknown key, suggesting the nearest one; an invalid
+/// value.
 template <class T>
 std::optional<Error> fill_entry(const TomlEntry& entry, std::string_view document, T& out,
                                 std::string_view under = {}) {

@@ -28,7 +28,7 @@ bool is_letter(char c) {
   return is_first(c) || (c >= '0' && c <= '9');
 }
 
-/// Where "NAME=" begins in `text` at `at`, after blanks; nothing for other text.
+/// The position of "NAME=" after `at` and any blanks. Nothing if something else is there.
 std::optional<size_t> name_at(std::string_view text, size_t at) {
   while (at < text.size() && (text[at] == ' ' || text[at] == '\t')) ++at;
   size_t end = at;
@@ -54,7 +54,7 @@ std::string without_quotes(std::string_view value) {
   return std::string(quoted ? value.substr(1, value.size() - 2) : value);
 }
 
-/// {"default.mounts": "…"}; of duplicate keys the last counts.
+/// {"default.mounts": "…"}; the last of duplicate keys counts.
 using Keys = std::map<std::string, std::string>;
 
 struct Ini {
@@ -110,13 +110,13 @@ std::string table(const std::vector<std::pair<std::string, std::string>>& values
   return "{ " + join(parts, ", ") + " }";
 }
 
-/// strconv.ParseBool
+/// As Go's strconv.ParseBool.
 bool is_true(const std::string& value) {
   constexpr std::array<std::string_view, 6> kTrue = {"1", "t", "T", "true", "TRUE", "True"};
   return std::ranges::find(kTrue, value) != kTrue.end();
 }
 
-/// "houdini": present without a value, or "true".
+/// Conditions for the label "houdini" without a value or with a true one.
 Strings label_conditions(const std::string& name) {
   return {name + "=true", name + "="};
 }
@@ -152,8 +152,8 @@ class Houdini {
   const std::set<std::string> sections_;
   std::string_view document_;
   Strings lines_;
-  std::set<std::string> variables_;  ///< that have a value
-  Strings triggers_;      ///< sets of conditions, any of which lets the file act; empty: always
+  std::set<std::string> variables_;  ///< variables that have a value
+  Strings triggers_;      ///< sets of conditions, one of which has to match; empty: always
   Strings gpu_triggers_;  ///< of the section [gpu]
   bool always_ = false;
 };
@@ -218,7 +218,7 @@ void Houdini::add_environment(const std::string& key, const std::string& force_k
   if (!text) return;
   auto values = split_environment(*text);
   if (values.empty()) return comment(key + ": no NAME=VALUE in " + quote(*text));
-  // [gpu] keeps values of [default] unless it forces its own.
+  // [gpu] does not replace a value from [default], unless it is forced.
   if (!force)
     std::erase_if(values, [&](const auto& one) { return variables_.contains(one.first); });
   for (const auto& one : values) variables_.insert(one.first);

@@ -12,17 +12,17 @@
 
 namespace berth::policy {
 
-/// Whether a text has one of the sections of a houdini.ini, which no other TOML has.
+/// Whether the text has a section that only a houdini.ini has.
 bool is_houdini(std::string_view text);
 
-/// Converts the file to rules for policy.d with the same effect: a line for each key with an
-/// equivalent, and a comment with the reason for each without.
-/// Errors: corrupt (a line that is neither section nor key; longer than 1 MiB).
+/// Converts the file to rules for policy.d with the same effect: a line for each key that has an
+/// equivalent, and for every other key a comment with the reason.
+/// Errors: corrupt (a line that is neither a section nor a key; a text longer than 1 MiB).
 Result<std::string> import_houdini(std::string_view text, std::string_view document);
 
-/// "A=1,2|B=x" → A "1,2", B "x". The separator is '|' (in its code), ';' (in its document) or ','
-/// (in its first version): the first of these that precedes a name and '=', and only there. Text
-/// before the first name is dropped.
+/// "A=1,2|B=x" → A "1,2", B "x". The separator is '|' (in houdini's code), ';' (in its
+/// documentation) or ',' (in its first version): the first in this order that occurs before a name
+/// and '='. It only separates where a name and '=' follow. Text before the first name is dropped.
 std::vector<std::pair<std::string, std::string>> split_environment(std::string_view text);
 
 }  // namespace berth::policy

@@ -21,7 +21,7 @@ bool is_one_of(std::string_view word, const std::array<std::string_view, N>& wor
   return std::ranges::find(words, word) != words.end();
 }
 
-/// A text instead of a list is a list of one.
+/// Turns a string into a list with one element.
 void make_list(json::Value& value) {
   if (value.string() != nullptr) value = json::Array{value};
 }
@@ -69,7 +69,8 @@ void RuleReader::take_condition(TomlEntry entry, const std::string& under, When&
 void RuleReader::take_conditions(const TomlEntry& entry, std::vector<When>& out) {
   const std::string& key = entry.path[0];
   read_.lines.try_emplace(key, entry.line);
-  // "when.user = …" and "when = { user = … }" are one set, "[[rule.when]]" are several.
+  // "when.user = …" and "when = { user = … }" are one set of conditions; "[[rule.when]]" are
+  // several.
   if (entry.path.size() > 1) {
     if (out.empty()) out.emplace_back();
     return take_condition(below(entry), key, out.front());
@@ -179,7 +180,8 @@ void read_rules(const TomlEntry& entry, std::string_view document, std::vector<R
     size_t before = faults.size();
     RuleReader reader(document, rule, faults);
     for (const TomlEntry& one : entry.tables[i]) reader.take(one);
-    // An unreadable condition would otherwise count as none.
+    // A condition that cannot be parsed is missing in the rule, so only a rule without faults is
+    // checked further.
     if (faults.size() == before) reader.check_all();
   }
 }

@@ -15,7 +15,7 @@ namespace berth::policy {
 
 inline constexpr const char* kRuleDirectory = "policy.d";
 
-/// A parsed rule. Faults of its keys are reported with their lines.
+/// A parsed rule, with the lines of its keys for errors.
 struct ReadRule {
   PlacedRule placed;
   std::map<std::string, uint32_t> lines;  ///< {"mounts": 4, "when.user": 3}

@@ -27,7 +27,7 @@ void take(const TomlEntry& entry, std::string_view document, SiteKeys keys, Site
   }
 }
 
-// Adds the line to faults such as "gpu.always: …".
+// Checks the values, and adds the line to faults such as "gpu.always: …".
 void check_values(std::string_view document, SiteFile& file) {
   auto checked = check(file.compiled.policy);
   if (checked.ok()) return;

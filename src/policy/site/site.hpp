@@ -15,13 +15,14 @@ inline constexpr const char* kSourceName = "policy.toml";
 
 /// A parsed text: the resulting policy and all faults.
 struct SiteFile {
-  Compiled compiled;            ///< with its rules
-  std::vector<ReadRule> rules;  ///< the same, with their lines
-  /// usage: an unknown key with the nearest, an invalid value; each begins "policy.toml:3: ".
+  Compiled compiled;            ///< including the rules
+  std::vector<ReadRule> rules;  ///< the same rules, with their lines
+  /// usage: an unknown key, suggesting the nearest one; an invalid value. Each begins with
+  /// "policy.toml:3: ".
   std::vector<Error> faults;
 };
 
-/// The keys that a text may have.
+/// Which keys a text may have.
 enum class SiteKeys {
   all,
   rules,  ///< only [[rule]]: a file of policy.d
@@ -32,7 +33,7 @@ enum class SiteKeys {
 Result<SiteFile> read_site(std::string_view text, std::string_view document,
                            SiteKeys keys = SiteKeys::all);
 
-/// The policy of a text without faults. Errors: the first fault, and those of read_site().
+/// The policy of a text that has no faults. Errors: the first fault, and those of read_site().
 Result<Compiled> compile(std::string_view text, std::string_view document);
 
 }  // namespace berth::policy

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <stdexcept>
 
-// Some malformed documents violate assertions of toml++ 3.3, on which release builds would rely:
-// they become ordinary errors.
+// Some malformed documents violate assertions of toml++ 3.3, which release builds take for granted.
+// Here a failed assertion becomes an ordinary error.
 namespace berth::policy {
 [[noreturn]] static void not_toml() {
   throw std::runtime_error("not a TOML document");
@@ -32,8 +32,8 @@ Error too_deep(std::string_view document, uint32_t line) {
   return make_error(Kind::corrupt, fmt::format("{}:{}: nested too deep", document, line));
 }
 
-// toml++ limits the nesting of values but not dotted keys, each of which is a table in a table, and
-// destroys those by recursion. No line of keys and paths has that many.
+// toml++ limits the nesting of values but not of dotted keys. Each part of a dotted key is a nested
+// table, and toml++ destroys tables recursively. No real line has as many dots.
 Result<void> check_dots(std::string_view text, std::string_view document) {
   int64_t dots = 0;
   uint32_t number = 0;

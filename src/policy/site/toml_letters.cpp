@@ -14,13 +14,14 @@ bool is_ascii(char c) {
   return static_cast<unsigned char>(c) < 0x80;
 }
 
-/// A letter's code point, and its number of bytes.
+/// A character: its code point and its number of bytes.
 struct Letter {
   uint32_t number = 0;
   size_t bytes = 0;
 };
 
-/// The letter at the front of `text`; zero bytes for invalid UTF-8, which toml++ refuses.
+/// The character at the front of `text`. It has zero bytes if the UTF-8 is invalid, which toml++
+/// refuses.
 Letter letter_at(std::string_view text) {
   auto first = static_cast<unsigned char>(text.front());
   size_t bytes = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc2 ? 2 : 0;
@@ -34,8 +35,8 @@ Letter letter_at(std::string_view text) {
   return {number, bytes};
 }
 
-/// Scans the document once. Reports only the faults that toml++ cannot: up to the first fault that
-/// it finds, both agree on what is a string.
+/// Scans the document once. Reports only the faults that toml++ cannot report. Up to the first
+/// fault that toml++ finds, both agree on what is a string.
 class Speller {
  public:
   Speller(std::string_view text, std::string_view document) : rest_(text), document_(document) {}
@@ -90,7 +91,7 @@ class Speller {
     return {};
   }
 
-  /// Behind a backslash.
+  /// Scans what follows a backslash.
   Result<void> escape(bool has_lines) {
     if (rest_.empty()) return {};
     if (!is_ascii(rest_.front())) return wrong("is behind a backslash");

@@ -8,11 +8,12 @@
 
 namespace berth::policy {
 
-/// The document in a form that toml++ can read, with the same lines. Its table of white space marks
-/// as unreachable the case of most letters beyond ASCII (e.g. U+00A1 to U+0499). It is used in two
-/// places: outside of strings and comments, where TOML 1.0 allows none of them, and behind a
-/// backslash at the end of a string's line, where this function escapes the letter. Pure. Errors:
-/// corrupt (a letter where TOML allows none, by document and line).
+/// The document in a form that toml++ can read, with the same lines. The white space table of
+/// toml++ treats most characters beyond ASCII (e.g. U+00A1 to U+0499) as unreachable. toml++ uses
+/// that table in two places: outside of strings and comments, where TOML 1.0 allows no such
+/// character, and after a backslash at the end of a line in a string, where this function escapes
+/// the character. Pure. Errors: corrupt (a character where TOML does not allow it; the error names
+/// document and line).
 Result<std::string> spell_letters(std::string_view text, std::string_view document);
 
 }  // namespace berth::policy

@@ -14,8 +14,8 @@
 namespace berth::policy {
 namespace {
 
-/// Why a key of the toolkit has no equivalent. The first entry applies that equals the key, or,
-/// ending in a dot, is a prefix of it.
+/// Why a key of the toolkit has no equivalent. The first entry counts that equals the key, or that
+/// ends with a dot and is a prefix of the key.
 struct Nothing {
   std::string_view key;
   std::string_view why;
@@ -172,7 +172,7 @@ Result<bool> Importer::take_table(const TomlEntry& entry, const std::string& key
 }
 
 Result<void> Importer::take(const TomlEntry& entry) {
-  if (entry.value.object() != nullptr) return {};  // a table that says nothing
+  if (entry.value.object() != nullptr) return {};  // an empty table
   std::string key = key_of(entry);
   if (TRY(take_top(entry, key))) return {};
   if (TRY(take_table(entry, key))) return {};

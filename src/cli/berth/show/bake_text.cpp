@@ -51,7 +51,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-/// The reason for its state. Remarks about a good cell are printed in full at the end.
+/// The reason for the state of a cell. Remarks about a good cell are printed in full at the end.
 std::string because(const CellReport& cell) {
   return is_good(cell.state) && !cell.findings.empty() ? "" : cell.text;
 }
@@ -148,7 +148,7 @@ void BakeDisplay::show(const BakeReport& all, const CellReport& changed) {
   ScreenSize room = lines_.room();
   std::vector<std::string> lines = lines_of(bake_table(all));
   for (std::string& line : lines) line = truncate(line, room.columns);
-  // If there are more cells than rows, finished ones are left out first.
+  // If there are more cells than rows, finished cells are left out first.
   size_t most = std::max<size_t>(room.rows, 3) - 2;
   for (size_t i = all.cells.size(); i > 0 && lines.size() > most; --i) {
     if (is_end(all.cells[i - 1].state)) lines.erase(lines.begin() + static_cast<long>(i));

@@ -12,20 +12,20 @@
 /// The output of `berth bake`.
 namespace berth::cli {
 
-/// Exit statuses of `berth bake` besides 0 and 1.
+/// The exit statuses of `berth bake`, in addition to 0 and 1.
 inline constexpr int kCellFailed = 20, kCellLies = 21, kCellMissing = 22, kNodeUncovered = 12;
 
-/// 0: published, or everything requested exists.
+/// The exit status. 0: the index was published, or everything requested exists.
 int bake_status(const engine::BakeReport& report, const engine::BakeRequest& request);
 
-/// CELL, FOR, STATE, DIGEST, TIME, BECAUSE.
+/// A table with the columns CELL, FOR, STATE, DIGEST, TIME, BECAUSE.
 std::string bake_table(const engine::BakeReport& report);
 
 /// A cell on one line: {"event": "cell", …}.
 json::Value cell_json(const engine::CellReport& cell);
 
-/// A table that is redrawn on a terminal, lines on a pipe, JSON lines on request; the last output
-/// of a failed build is shown above.
+/// Shows the progress: a table that is redrawn on a terminal, lines on a pipe, JSON lines on
+/// request. The last output of a failed build is printed above.
 class BakeDisplay {
  public:
   BakeDisplay(Session& session, bool live, bool json);
@@ -50,8 +50,8 @@ class BakeDisplay {
 void print_end(Session& session, const engine::BakeReport& report,
                const engine::BakeRequest& request, bool json);
 
-/// NODE, TAKES, VERDICT, BECAUSE; then cells that no node takes. Returns the exit status: 12 if a
-/// node has none.
+/// Prints a table with the columns NODE, TAKES, VERDICT, BECAUSE, then the cells that no node
+/// takes. Returns the exit status: 12 if no cell runs on one of the nodes.
 int print_fleet(Session& session, const engine::BakeReport& report,
                 const std::vector<engine::BakeTake>& takes, bool json);
 

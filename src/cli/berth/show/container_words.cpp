@@ -25,7 +25,7 @@ std::string address(const engine::PortSummary& port) {
   return port.host_ip.find(':') == std::string::npos ? port.host_ip : "[" + port.host_ip + "]";
 }
 
-/// Consecutive ports, from `first` to `last` of the container.
+/// Consecutive ports, from container port `first` to `last`.
 struct PortRun {
   engine::PortSummary first;
   uint16_t last = 0;
@@ -41,7 +41,7 @@ std::string words_of(const PortRun& run) {
   return text + range(run.first.container_port) + "/" + run.first.protocol;
 }
 
-/// strftime(3) in this machine's time zone.
+/// strftime(3) for the local time zone.
 std::string local_time(int64_t seconds, const char* format) {
   std::time_t time = seconds;
   std::tm parts{};
@@ -85,8 +85,8 @@ std::string port_words(std::vector<engine::PortSummary> ports) {
     return std::tie(p.container_port, p.host_ip, p.host_port, p.protocol);
   };
   std::ranges::sort(ports, [&](const auto& a, const auto& b) { return key(a) < key(b); });
-  // Ranges of ports with equal numbers on both sides, the latest of each address and protocol; then
-  // those with different numbers, which docker never joins.
+  // The open range for each address and protocol, of ports with the same number on both sides.
+  // Ports with different numbers come after them; docker never joins those.
   std::vector<PortRun> runs;
   std::vector<std::string> done, mapped;
   for (const engine::PortSummary& port : ports) {

@@ -7,7 +7,7 @@
 
 #include "engine/inspect/container_query.hpp"
 
-/// Docker's phrases about a container. Pure, except for the present time.
+/// Docker's phrases about a container. Pure, except that some depend on the current time.
 namespace berth::cli {
 
 using Now = std::chrono::system_clock::time_point;
@@ -17,11 +17,12 @@ std::string status_words(const engine::ListedContainer& container, Now now);
 
 enum class Text { shortened, whole };
 
-/// "\"sh -c 'sleep 100'\"": quoted, arguments with blanks in single quotes, at most 20 columns.
+/// "\"sh -c 'sleep 100'\"": the command in double quotes, arguments with blanks in single quotes,
+/// at most 20 columns.
 std::string command_words(const std::vector<std::string>& command, Text text);
 
-/// "443/tcp, 0.0.0.0:8080->80/tcp", consecutive ports as "8000-8002/tcp" if both sides have equal
-/// numbers.
+/// "443/tcp, 0.0.0.0:8080->80/tcp". Consecutive ports with the same number on both sides are one
+/// range: "8000-8002/tcp".
 std::string port_words(std::vector<engine::PortSummary> ports);
 
 /// Names of volumes and sources of binds: "data,/srv/pictures".
@@ -30,10 +31,11 @@ std::string mount_words(const std::vector<engine::MountSummary>& mounts, Text te
 /// "0B (virtual 1.98MB)"
 std::string size_words(const engine::ContainerSize& size);
 
-/// "2026-11-21 23:38:29 +0100 CET": Go's format, in this machine's time zone.
+/// "2026-11-21 23:38:29 +0100 CET": Go's format, in the local time zone.
 std::string zoned_time(int64_t seconds);
 
-/// "2026-11-21T23:38:29.000000007+01:00", of nanoseconds since 1970, in this machine's time zone.
+/// "2026-11-21T23:38:29.000000007+01:00", for a time in nanoseconds since 1970, in the local time
+/// zone.
 std::string zoned_moment(int64_t nanoseconds);
 
 }  // namespace berth::cli

@@ -14,7 +14,7 @@ using doctor::Answer;
 using doctor::Status;
 
 constexpr size_t kStatusWidth = 9;  // "warning" and two blanks
-constexpr size_t kLeastText = 24;   // narrower screens fold by themselves
+constexpr size_t kLeastText = 24;   // a narrower terminal wraps the lines itself
 constexpr size_t kMostDetails = 30;
 
 std::string_view group_of(std::string_view id) {
@@ -127,7 +127,7 @@ std::string doctor_text(const std::vector<Answer>& answers, const DoctorLook& lo
   for (const Answer& answer : answers) {
     if (writer.is_shown(answer)) writer.write(answer);
   }
-  // Nothing applies: the first check says why.
+  // If no check applies, the first one says why.
   bool nothing = !answers.empty() && count_of(answers, Status::not_applicable) == answers.size();
   if (nothing) writer.text = escape_controls(answers.front().finding.cause) + "\n";
   if (!writer.text.empty()) writer.text += "\n";

@@ -16,20 +16,21 @@ struct DoctorLook {
   size_t columns = 0;    ///< width for folding lines; 0: never
   bool colour = false;   ///< the status in colour
   bool quiet = false;    ///< only problems and warnings
-  bool details = false;  ///< even if there is only one
+  bool details = false;  ///< show details even if there is only one
 };
 
-/// The look on the session's standard output.
+/// The look for the standard output of the session.
 DoctorLook look_of(const Session& session, bool quiet);
 
-/// The answers for people: a paragraph for each group, one row for each check with its remedy
-/// below, and the totals at the end. Inapplicable checks are only counted. Pure.
+/// The answers for people: a paragraph for each group, with a row for each check and its remedy
+/// below, and the totals at the end. Checks that do not apply are only counted. Pure.
 std::string doctor_text(const std::vector<doctor::Answer>& answers, const DoctorLook& look);
 
-/// Known errors found in a log, likewise; each with its line. Pure.
+/// The same for the known errors found in a log, each with its line. Pure.
 std::string log_text(const std::vector<known_error::Found>& found, const DoctorLook& look);
 
-/// The same as answers of checks: a fatal known error is a problem, another one a warning.
+/// Converts known errors to answers of checks: a known error that can end a program is a problem,
+/// any other a warning.
 std::vector<doctor::Answer> log_answers(const std::vector<known_error::Found>& found);
 
 /// {"checks": [{"id", "status", "cause", "remedy", "details"}], "problems": 1, "warnings": 0}

@@ -13,7 +13,7 @@ namespace {
 
 using engine::Explained;
 
-constexpr size_t kWidestObject = 32;  // after a longer one the reason gets a line of its own
+constexpr size_t kWidestObject = 32;  // after a longer object the reason is on the next line
 
 struct ReasonRow {
   std::string kind;

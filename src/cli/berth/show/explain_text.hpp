@@ -9,8 +9,8 @@
 
 namespace berth::cli {
 
-/// The sources of the request, and what the container has and lacks, each with its reason, for
-/// people. Folds lines at `columns`; 0: never. Pure.
+/// The explanation for people: the sources of the request, then what the container has and what it
+/// lacks, each with the reason. Folds lines at `columns`; 0: never. Pure.
 std::string explain_text(const engine::Explained& explained, size_t columns);
 
 /// {"id", "name", "image", "granted", "sources": [{"source", "text", "counts", "why"}],

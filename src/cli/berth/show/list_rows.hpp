@@ -42,7 +42,7 @@ inline constexpr ListField kImageFields[] = {
     {"UniqueSize", "UNIQUE SIZE"},
     {"VirtualSize", "SIZE"},
 };
-/// Sharing between images is not computed for a list: docker prints "N/A".
+/// The space that images share is not computed for a list: docker prints "N/A" too.
 ListRow image_row(const engine::ImageSummary& image, Ids ids);
 ListRow image_row(const engine::ImageUsage& usage, Ids ids);
 
@@ -50,7 +50,7 @@ inline constexpr ListField kVolumeFields[] = {
     {"Driver", "DRIVER"},    {"Labels", "LABELS"}, {"Links", "LINKS"}, {"Mountpoint", "MOUNTPOINT"},
     {"Name", "VOLUME NAME"}, {"Scope", "SCOPE"},   {"Size", "SIZE"},
 };
-/// The same with the size of a volume, and the number of its mounts.
+/// The same, and computes the size of the volume and the number of its mounts.
 ListRow volume_row(const Session& session, const engine::VolumeRecord& volume);
 ListRow volume_row(const Session& session, const engine::VolumeUsage& usage);
 

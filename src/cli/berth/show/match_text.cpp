@@ -18,7 +18,7 @@ std::string outcome_words(Outcome outcome) {
   return outcome == Outcome::runs_but ? "runs, but" : enum_text(outcome);
 }
 
-/// For a cell of a table.
+/// The label of an entry in a table.
 std::string label_of(const match::Candidate& candidate) {
   return match::entry_label(candidate).value_or("-");
 }
@@ -42,7 +42,7 @@ json::Value entry_json(const match::Ranking& ranking, size_t index) {
   auto place = std::ranges::find(ranking.order, index);
   json::Array clauses;
   for (const Clause& clause : entry.verdict.clauses) clauses.push_back(json::to_value(clause));
-  json::Value rank;  // null: it is not taken at all
+  json::Value rank;  // null: the entry is never taken
   if (place != ranking.order.end()) rank = int64_t{place - ranking.order.begin()} + 1;
   return json::Object{{"digest", entry.candidate.descriptor.digest.text()},
                       {"name", json::to_value(match::entry_label(entry.candidate))},

@@ -10,7 +10,8 @@
 /// The output of `match`, `why`, `why-not` and `what-if`. Pure.
 namespace berth::cli {
 
-/// Exit statuses of an answered question, by the outcome of the chosen entry.
+/// The exit statuses when the question was answered. They depend on the outcome for the chosen
+/// entry.
 inline constexpr int kRunsBut = 10, kNotKnown = 11, kNothingRuns = 12;
 int match_status(const match::Ranking& ranking);
 

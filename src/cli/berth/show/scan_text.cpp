@@ -15,7 +15,7 @@ namespace {
 using facts::GpuCode;
 using facts::ImageFacts;
 
-constexpr size_t kWidestValue = 48;  // a longer one does not push the files of all others away
+constexpr size_t kWidestValue = 48;  // longer values do not widen the column
 
 struct FactRow {
   std::string name;
@@ -30,7 +30,7 @@ std::string files_of(const std::string& example, uint64_t count, bool main) {
   return text;
 }
 
-/// "80" before "100", "90" before "90a".
+/// Orders "80" before "100", and "90" before "90a".
 bool comes_before(const GpuCode& left, const GpuCode& right) {
   auto key = [](const GpuCode& code) {
     size_t digits = std::min(code.arch.find_first_not_of("0123456789"), code.arch.size());

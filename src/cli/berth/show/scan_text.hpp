@@ -7,7 +7,7 @@
 
 namespace berth::cli {
 
-/// The output of `berth scan` for people: a fact per line, with its file. Pure.
+/// The output of `berth scan` for people: one fact per line, with the file it was found in. Pure.
 std::string scan_text(const facts::ImageFacts& facts);
 
 }  // namespace berth::cli
