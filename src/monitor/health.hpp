@@ -22,7 +22,9 @@ struct HealthCheck {
   std::chrono::nanoseconds interval{0};
   std::chrono::nanoseconds timeout{0};
   std::chrono::nanoseconds start_period{0};  ///< failures in this period count only after a success
-  int64_t retries = 0;                       ///< this many failures in a row make it unhealthy
+  /// This many failures in a row make it unhealthy; usually 3:
+  /// engine/container/health_settings.cpp.
+  int64_t retries = 0;
 };
 
 /// Parses kHealthCheckFile, which berth writes. Nothing if `text` has another form.

@@ -13,7 +13,7 @@ namespace berth::monitor {
 
 /// Whether memory ran out in a systemd scope. When the last process of a scope has ended, systemd
 /// removes it, and the kernel's count of OOM kills with it, so the count is read on every change.
-/// Other cgroups exist until berth-runtime has read the count.
+/// Other cgroups exist until berth-runtime has read the count, in runtime::remove().
 class ScopeMemory {
  public:
   /// For a container without a scope: changes() is -1 and no kill is seen.

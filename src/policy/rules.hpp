@@ -58,7 +58,9 @@ struct Rule {
   std::vector<When> when;    ///< any of these; empty: always
   std::vector<When> unless;  ///< none of these
   bool stop = false;         ///< if this rule applies, later rules are skipped
-  /// This rule overrides flags: mounts, user, network, gpus; limits are maximums.
+  /// This rule overrides flags: mounts, user, network, gpus; limits are maximums. Of two rules that
+  /// give one value the later wins; of a forced and another one the forced; of two forced ones the
+  /// later.
   bool force = false;
   /// Mounts and devices that this machine lacks are skipped; otherwise they are errors.
   bool optional = false;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The network of an ordinary user: pasta(1) or slirp4netns(1), one program per container turns the
 // container's packets into connections of the host.
+// Which of the two: engine/network/choose_helper.
 #pragma once
 
 #include "base/result.hpp"
