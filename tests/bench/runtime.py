@@ -187,11 +187,18 @@ def many_at_once(peer, work):
 
 
 def remove_cgroups():
-    """The parent that the bundles name is theirs, not the runtime's."""
+    """The parent that the bundles name, which is not the runtime's to remove, and those of a runtime
+    that was killed."""
     top = pathlib.Path("/sys/fs/cgroup")
-    for parent in (*top.glob(f"*{CGROUP}"), top / CGROUP.lstrip("/")):
-        with contextlib.suppress(OSError):
-            parent.rmdir()
+    parents = (*top.glob(f"*{CGROUP}"), top / CGROUP.lstrip("/"))
+    for _ in range(20):  # the kernel frees them once their killed processes are gone
+        for parent in parents:
+            for directory, _, _ in os.walk(parent, topdown=False):
+                with contextlib.suppress(OSError):
+                    os.rmdir(directory)
+        if not any(parent.exists() for parent in parents):
+            return
+        time.sleep(0.1)
 
 
 # ---- the whole ----------------------------------------------------------------------------------

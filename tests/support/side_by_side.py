@@ -10,6 +10,7 @@ import os
 import pathlib
 import platform
 import random
+import signal
 import statistics
 import subprocess
 import sys
@@ -97,11 +98,13 @@ def reap_orphans():
 
 
 def enter_private_mounts():
-    """Restarts this program in a private mount namespace."""
+    """Restarts this program in a private mount namespace. There SIGTERM ends it as an error does, so
+    that it removes what it has made."""
     if PRIVATE not in os.environ:
         os.environ[PRIVATE] = "1"
         os.execvp("unshare", ["unshare", "--mount", "--propagation", "private", sys.executable,
                               *sys.argv])
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))
 
 
 @contextlib.contextmanager
