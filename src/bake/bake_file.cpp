@@ -230,7 +230,7 @@ class Maker {
     return lines_.fault(place, fault_of_single(place, text, words, std::move(out).error()));
   }
 
-  /// The error for a [[cell]] whose inherited common settings use an axis that the cell lacks.
+  /// The error for a [[cell]] that lacks an axis which a setting common to all cells needs.
   static Error fault_of_single(const std::string& place, const std::string& text,
                                const Words& words, Error error) {
     for (std::string_view axis : axis_names()) {

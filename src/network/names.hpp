@@ -28,12 +28,12 @@ std::vector<std::string> fallback_nameservers();
 std::string with_nameservers(std::string_view resolv_conf,
                              const std::vector<std::string>& nameservers);
 
-/// Placeholders in the hosts(5) file that berth writes, for addresses that are not known yet: that
-/// of the container itself, and that of the host for "host-gateway".
+/// What berth writes into the hosts(5) file instead of an address that is not known yet: that of
+/// the container itself, and that of the host for "host-gateway".
 inline constexpr std::string_view kOwnAddress = "127.0.1.1";
 inline constexpr std::string_view kHostGateway = "host-gateway";
 
-/// `hosts` with these placeholders replaced by `own` and `host`.
+/// `hosts` with kOwnAddress replaced by `own` and kHostGateway by `host`.
 std::string with_addresses(std::string_view hosts, std::string_view own, std::string_view host);
 
 // The part of a container's /etc/hosts that lists its network peers. Pure.

@@ -50,8 +50,8 @@ void leave_out_denied(Grant& grant);
 /// Turns a grant into edits of a container's configuration. Host files that it needs are built once
 /// per content and published by rename, so that the next start finds them with a few calls of stat:
 /// - bind: a skeleton directory (mount points and links) at /usr/local/nvidia, in which each
-///   library is bound over its placeholder; binaries and configuration files are bound over
-///   placeholders at their usual paths;
+///   library is bound over its mount point; binaries and configuration files are bound over mount
+///   points at their usual paths;
 /// - volume: one directory with all these files, bound at /usr/local/nvidia;
 /// - copy: only a list of files to copy;
 /// - in each mode: sockets, /proc/driver as the container may see it, and the device nodes.
