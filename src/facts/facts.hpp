@@ -97,7 +97,7 @@ struct Unmet {
 
 struct MpiLibrary {
   std::string path;
-  std::string family;  ///< "mpich", "openmpi"
+  std::string family;  ///< of scan::mpi_family(): "mpich", "openmpi", "mpi-abi"
   std::string soname;  ///< "libmpi.so.12"
 };
 

@@ -15,6 +15,7 @@
 #include "facts/file_facts.hpp"
 #include "scan/driver_files.hpp"
 #include "scan/loader.hpp"
+#include "scan/mpi.hpp"
 
 namespace berth::facts {
 namespace {
@@ -446,19 +447,11 @@ Result<void> Drawing::add_cuda() {
   return {};
 }
 
-/// The family by SONAME: libmpi.so.12 belongs to MPICH and all libraries with the ABI of MPICH;
-/// Open MPI has used the numbers 20 and 40.
-std::string mpi_family(std::string_view soname) {
-  if (soname == "libmpi.so.12" || soname == "libmpich.so.12") return "mpich";
-  if (soname == "libmpi.so.40" || soname == "libmpi.so.20") return "openmpi";
-  return {};
-}
-
 void Drawing::add_mpi() {
   for (const FileFacts& file : files_) {
-    std::string family = mpi_family(file.soname);
+    std::string_view family = scan::mpi_family(file.soname);
     if (family.empty() || facts_.mpi.size() >= kMaxLibraries) continue;
-    facts_.mpi.push_back({"/" + file.path, std::move(family), file.soname});
+    facts_.mpi.push_back({"/" + file.path, std::string(family), file.soname});
   }
 }
 

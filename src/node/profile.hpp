@@ -52,7 +52,7 @@ struct Kernel {
 };
 
 struct Mpi {
-  std::string family;  ///< "mpich", "openmpi"
+  std::string family;  ///< of scan::mpi_family(): "mpich", "openmpi", "mpi-abi"
   std::string soname;  ///< "libmpi.so.12"
   std::string path;
 };

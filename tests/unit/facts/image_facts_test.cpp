@@ -8,6 +8,7 @@
 #include <map>
 
 #include "scan/loader.hpp"
+#include "scan/mpi.hpp"
 
 namespace berth::facts {
 namespace {
@@ -219,6 +220,16 @@ TEST(ImageFacts, versions_of_cuda_and_mpi_are_those_of_their_files) {
   ASSERT_EQ(facts.mpi.size(), 2U);
   EXPECT_EQ(facts.mpi[0].family, "mpich");
   EXPECT_EQ(facts.mpi[1].family, "openmpi");
+}
+
+TEST(ImageFacts, an_mpi_has_the_family_that_a_node_profile_gives_it) {
+  Image image;
+  for (const char* name : {"libmpi.so.1", "libmpi_abi.so.0", "libmpi_intel.so.12"}) {
+    image.library(std::string("usr/lib/") + name, name);
+  }
+  ImageFacts facts = image.facts();
+  ASSERT_EQ(facts.mpi.size(), 3U);
+  for (const auto& mpi : facts.mpi) EXPECT_EQ(mpi.family, scan::mpi_family(mpi.soname));
 }
 
 }  // namespace
