@@ -86,8 +86,8 @@ std::string address_in(const Prefix& prefix, uint16_t host);
 // Ethernet addresses: six bytes in network order, and as strings, "02:42:ac:11:00:09". Pure.
 
 /// The six bytes of a string in one of Docker's forms: "02:42:ac:11:00:09", "02-42-ac-11-00-09" or
-/// "0242.ac11.0009". Errors: usage (another form; a multicast address or zero, which no interface
-/// can have).
+/// "0242.ac11.0009". Errors: usage (not of this form; a multicast address or zero, which no
+/// interface can have).
 Result<std::string> parse_mac(std::string_view text);
 
 std::string mac_text(std::string_view bytes);

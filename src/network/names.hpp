@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files with names that a container gets: resolv.conf(5) and hosts(5).
+// The text of the files with names that a container gets: resolv.conf(5) and hosts(5). Which name
+// servers it gets: attach/nameservers.hpp.
 #pragma once
 
 #include <string>

@@ -81,7 +81,7 @@ Result<Publish> combine(std::string_view whole, const Pieces& pieces, std::strin
   if (!container) return refused(whole, "Invalid containerPort: " + std::string(pieces.container));
   publish.container_first = container->first;
   publish.count = static_cast<uint16_t>(container->size());
-  // 0 is any free port, as in bind(2).
+  // 0: choose_ports() (attach/choose_ports.hpp) takes a free one.
   if (pieces.host.empty() || pieces.host == "0") return publish;
   auto host = parse_range(pieces.host);
   if (!host) return refused(whole, "Invalid hostPort: " + std::string(pieces.host));

@@ -12,10 +12,11 @@
 #include "base/rollback.hpp"
 #include "base/text.hpp"
 #include "network/address.hpp"
+#include "network/attach/choose_ports.hpp"
 #include "network/attach/endpoints.hpp"
+#include "network/attach/nameservers.hpp"
 #include "network/attach/nftables.hpp"
 #include "network/attach/peers.hpp"
-#include "network/attach/ports.hpp"
 #include "network/attach/switches.hpp"
 #include "network/names.hpp"
 #include "network/rules.hpp"
@@ -353,17 +354,6 @@ Result<void> plug_in_again(sys::NetLinks& links, const sys::Fd& space,
   return add_way_out(space, lease.endpoints);
 }
 
-/// The host's nameservers that are reachable from elsewhere: systemd-resolved writes the real
-/// nameservers into a file of its own.
-Result<std::vector<std::string>> nameservers() {
-  for (const char* path : {"/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"}) {
-    auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, 65536));
-    auto found = reachable(nameservers_of(text.value_or("")));
-    if (!found.empty()) return found;
-  }
-  return fallback_nameservers();
-}
-
 Result<Ipv4> take_address(const std::vector<Lease>& current, const Attachment& wanted,
                           const Bridge& bridge) {
   std::vector<Ipv4> taken = {bridge.gateway};
@@ -476,9 +466,9 @@ Result<void> attach_bridge(Leases& leases, const Request& request, const sys::Fd
   }
   // In a holder's namespace both are decided before we enter it.
   if (lease.outside.empty()) {
-    lease.nameservers = TRY(nameservers());
+    lease.nameservers = TRY(nameservers_of_bridge());
     if (way_out(lease.endpoints) != nullptr) {
-      lease.ports = TRY(assign_ports(request.ports, current));
+      lease.ports = TRY(choose_ports(request.ports, current));
     }
   }
   show_endpoint(lease);

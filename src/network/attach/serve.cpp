@@ -15,12 +15,12 @@
 #include "json/fields.hpp"
 #include "network/address.hpp"
 #include "network/attach/bridge.hpp"
+#include "network/attach/choose_ports.hpp"
 #include "network/attach/endpoints.hpp"
 #include "network/attach/helpers.hpp"
 #include "network/attach/holder.hpp"
 #include "network/attach/leases.hpp"
 #include "network/attach/peers.hpp"
-#include "network/attach/ports.hpp"
 #include "network/attach/user_mode.hpp"
 #include "network/names.hpp"
 #include "network/publish.hpp"
@@ -83,7 +83,7 @@ Result<void> detach_inside(Leases& leases, const Lease& lease) {
 Result<std::vector<Published>> open_ports(const Leases& leases, const Holder& holder,
                                           const std::vector<Publish>& asked,
                                           const std::vector<Lease>& current) {
-  std::vector<Published> ports = TRY(assign_ports(asked, current));
+  std::vector<Published> ports = TRY(choose_ports(asked, current));
   choose_inner_ports(ports, current);
   TRY(add_ports(leases, holder, ports));
   return ports;
@@ -268,7 +268,7 @@ Result<void> connect(const std::string& directory, const std::string& id,
       if (holder) ignore(forward_ports(leases, *holder, current));
     });
     ports = holder ? TRY(open_ports(leases, *holder, lease.asked_ports, current))
-                   : TRY(assign_ports(lease.asked_ports, current));
+                   : TRY(choose_ports(lease.asked_ports, current));
   }
   if (holder) TRY(enter_space(*holder));
   TRY(connect_bridge(leases, wanted, std::move(ports), live.space, lease));

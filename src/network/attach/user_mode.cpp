@@ -8,8 +8,9 @@
 #include "base/rollback.hpp"
 #include "base/text.hpp"
 #include "network/address.hpp"
+#include "network/attach/choose_ports.hpp"
 #include "network/attach/helpers.hpp"
-#include "network/attach/ports.hpp"
+#include "network/attach/nameservers.hpp"
 #include "network/names.hpp"
 #include "sys/fd/poll.hpp"
 #include "sys/file/file.hpp"
@@ -18,9 +19,6 @@
 namespace berth::network {
 namespace {
 
-constexpr const char* kResolver = "/etc/resolv.conf";
-constexpr const char* kRealResolver = "/run/systemd/resolve/resolv.conf";
-constexpr size_t kMaxResolver = size_t{64} << 10;
 constexpr size_t kMaxTable = size_t{1} << 20;
 
 Result<void> start_keeper(const Leases& leases, const Lease& lease) {
@@ -64,25 +62,6 @@ Result<bool> has_line_with(int pid, const char* file, std::string_view word) {
   return false;
 }
 
-/// pasta forwards a query to a nameserver of the host of the same IP version.
-Result<void> choose_nameservers(const HelperCall& call, bool has_four, Lease& lease) {
-  auto of = [](const char* file) -> Result<std::vector<std::string>> {
-    auto text = TRY(sys::read_file_if_exists(sys::cwd(), file, kMaxResolver));
-    return nameservers_of(text.value_or(""));
-  };
-  std::vector<std::string> of_host = TRY(of(kResolver));
-  bool any_six = std::ranges::any_of(of_host, [](const std::string& one) { return is_ipv6(one); });
-  bool any_four =
-      std::ranges::any_of(of_host, [](const std::string& one) { return !is_ipv6(one); });
-  if (has_four && (any_four || !any_six)) return {};
-  lease.nameservers = {text_of_ipv6(address_in(*call.prefix, kHelperNameserver))};
-  if (any_six) return {};
-  // systemd-resolved listens at 127.0.0.53, and writes the real nameservers into a file of its own.
-  auto real = reachable_by_ipv6(TRY(of(kRealResolver)));
-  if (!real.empty()) lease.nameservers = std::move(real);
-  return {};
-}
-
 /// Records the addresses that pasta gave the container; none for an IP version without a route to
 /// other machines.
 Result<void> note_addresses(const HelperCall& call, Lease& lease) {
@@ -96,12 +75,16 @@ Result<void> note_addresses(const HelperCall& call, Lease& lease) {
     lease.ipv6_prefix_length = call.prefix->length;
     lease.ipv6_gateway = text_of_ipv6(address_in(*call.prefix, kHelperGateway));
   }
+  if (has_six) {
+    lease.nameservers =
+        TRY(nameservers_of_pasta(has_four ? lease.nameservers.front() : "",
+                                 text_of_ipv6(address_in(*call.prefix, kHelperNameserver))));
+  }
   if (!has_four) {
     lease.address.clear();
     lease.prefix_length = 0;
     lease.gateway.clear();
   }
-  if (has_six) TRY(choose_nameservers(call, has_four, lease));
   return {};
 }
 
@@ -128,7 +111,7 @@ Result<void> attach_user_mode(Leases& leases, const Request& request, const sys:
   lease.prefix_length = subnet.prefix_length;
   lease.gateway = text_of(subnet.base + kHelperGateway);
   lease.nameservers = {text_of(subnet.base + kHelperNameserver)};
-  lease.ports = TRY(assign_ports(request.ports, current));
+  lease.ports = TRY(choose_ports(request.ports, current));
   Rollback undo;
   undo.add([&] { ignore(detach_user_mode(leases, lease)); });
   lease.mac = request.mac;
