@@ -105,15 +105,15 @@ LAYERS = {
     "erofs/serve": "base sys erofs",
     # berth-transfer's work, in rooms; "transfer" uses them: pulling, pushing, publishing.
     "transfer/work": "base sys image",
-    "transfer/gzip": "base sys oci",
+    "transfer/compression": "base sys oci",
     "transfer/tar": "base sys transfer/work",
     "transfer/registry": "base json sys oci match image transfer/work",
     # Unpacks a layer's tar into a directory or an EROFS image, and packs it again.
-    "transfer/layer": "base sys oci facts facts/code image erofs transfer/work transfer/gzip transfer/tar "
+    "transfer/layer": "base sys oci facts facts/code image erofs transfer/work transfer/compression transfer/tar "
                       "transfer/registry",
-    "transfer/sign": "base json oci image transfer/work transfer/gzip transfer/registry",
+    "transfer/sign": "base json oci image transfer/work transfer/compression transfer/registry",
     # Images to and from files: load, save, import, commit.
-    "transfer/archive": "base json sys oci image transfer/work transfer/gzip transfer/tar transfer/registry "
+    "transfer/archive": "base json sys oci image transfer/work transfer/compression transfer/tar transfer/registry "
                         "transfer/layer",
     # Work on layers in the store.
     "transfer/store": "base sys facts image transfer/work transfer/layer",

@@ -19,7 +19,7 @@
 #include "sys/file/piece_writer.hpp"
 #include "sys/file/remove_tree.hpp"
 #include "sys/file/tree.hpp"
-#include "transfer/gzip/inflate.hpp"
+#include "transfer/compression/decompress.hpp"
 #include "transfer/tar/entry.hpp"
 #include "transfer/tar/tar.hpp"
 #include "transfer/work/sha256.hpp"

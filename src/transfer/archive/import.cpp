@@ -111,7 +111,8 @@ class ToolFiles final : public image::ForeignFiles {
   const sys::Fd& file_;
 };
 
-/// A squashfs that Debian's tools can open.
+/// The squashfs to import (of a SIF, a copy of its squashfs), in a file that the programs of
+/// squashfs-tools-ng can open: they may run as nobody.
 class ForeignImage {
  public:
   /// Opens the image in `file`, open for reading; nothing if it is neither squashfs nor SIF. The

@@ -10,7 +10,7 @@
 #include "image/reference.hpp"
 #include "image/store.hpp"
 #include "oci/image_spec.hpp"
-#include "transfer/gzip/deflate.hpp"
+#include "transfer/compression/deflate.hpp"
 #include "transfer/tar/outer_archive.hpp"
 #include "transfer/work/cancel.hpp"
 #include "transfer/work/event.hpp"

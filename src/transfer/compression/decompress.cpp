@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "transfer/compression/inflater.hpp"
+#include "transfer/compression/decompress.hpp"
 
 #include <isa-l/igzip_lib.h>
 #include <zstd.h>

@@ -9,7 +9,6 @@
 
 #include "base/result.hpp"
 #include "oci/image_spec.hpp"
-#include "sys/fd/fd.hpp"
 
 namespace berth::transfer {
 
@@ -43,13 +42,6 @@ class Inflater {
   /// The number of consumed input bytes.
   virtual uint64_t consumed() const = 0;
 };
-
-/// The number of threads that inflate one layer, from the value of BERTH_INFLATE_THREADS; 1 if it
-/// is empty or 0.  Errors: usage (not a number, or over 64).
-Result<size_t> parse_inflate_threads(std::string_view text);
-
-/// Reads `file` from its start; `file` has to outlive the result.  Errors: io.
-Inflater::Input file_input(const sys::Fd& file);
 
 /// The error for `code`, a result of isal_inflate().
 Error gzip_error(int code);

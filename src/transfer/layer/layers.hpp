@@ -9,7 +9,7 @@
 #include "base/result.hpp"
 #include "image/store.hpp"
 #include "oci/image_spec.hpp"
-#include "transfer/gzip/inflate.hpp"
+#include "transfer/compression/decompress.hpp"
 #include "transfer/layer/unpack.hpp"
 #include "transfer/layer/unpack_options.hpp"
 #include "transfer/registry/blob_fetcher.hpp"

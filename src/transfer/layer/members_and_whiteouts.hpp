@@ -45,7 +45,7 @@ class MemberSink {
   /// Makes `directory` the current one, creating missing parts. Returns its path without links.
   virtual Result<std::string> enter(const std::string& directory) = 0;
   virtual Result<void> describe_root(const TarEntry& entry) = 0;
-  /// Marks the current directory opaque.
+  /// Marks the current directory opaque, for its member `.wh..wh..opq`.
   virtual Result<void> mark_opaque() = 0;
   /// Hides a name of the lower layers, as a character device 0:0, unless this layer has the name;
   /// LayerWriter (writer.cpp), ErofsLayer (erofs.cpp).

@@ -13,7 +13,7 @@
 
 #include "base/text.hpp"
 #include "sys/thread/thread.hpp"
-#include "transfer/gzip/inflater.hpp"
+#include "transfer/compression/inflater.hpp"
 #include "transfer/layer/members_and_whiteouts.hpp"
 #include "transfer/tar/entry.hpp"
 #include "transfer/tar/tar.hpp"

@@ -19,10 +19,11 @@ struct UnpackedLayer {
   uint64_t bytes = 0;  ///< of regular files
 };
 
-/// Unpacks the tar that `bytes` returns into `sink`, which was made with the same options, and
-/// hashes the tar in the same pass. Finishes the sink on success. With a LayerWriter, whiteouts
-/// become those of overlay (character devices 0:0 and the opaque mark), and every path is resolved
-/// by handles below the root of the layer, so that no member can reach outside it.
+/// Unpacks the tar that `bytes` decompresses (Inflater::recognize() chooses the format) into
+/// `sink`, which was made with the same options, and hashes the tar in the same pass. Finishes the
+/// sink on success. With a LayerWriter, whiteouts become those of overlay (character devices 0:0
+/// and the opaque mark), and every path is resolved by handles below the root of the layer, so that
+/// no member can reach outside it.
 ///
 /// The bytes may be hostile: before publishing, the caller verifies the blob's digest and compares
 /// the returned diff_id; otherwise it discards the result. ownership full: owners exactly as

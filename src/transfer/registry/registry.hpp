@@ -164,11 +164,12 @@ class Registry {
   /// Errors: not_found, denied, busy, io.
   Result<void> may_have_blob(const Digest& digest);
 
-  /// For a program between the registry and a client that verifies: a blob's bytes as they come,
-  /// neither checked nor resumed. `range` is a Range header's value or empty. The answer is a
-  /// success, a 416, `broken` midway, or with Follow::no a redirect.
   enum class Follow { no, yes };
   using Sink = std::function<Result<void>(const HttpResponse& head, std::string_view bytes)>;
+  /// For a proxy whose client verifies: passes a blob's bytes to `sink` as they arrive, neither
+  /// checked nor resumed. `range` is the value of a Range header, or empty. Returns a success, a
+  /// 416, a response with HttpResponse::broken if the connection was lost, or with Follow::no
+  /// possibly a redirect.
   Result<HttpResponse> pass_blob(const Digest& digest, const std::string& range, Follow follow,
                                  const Sink& sink);
   /// The same for a HEAD.

@@ -11,7 +11,7 @@
 #include "base/text.hpp"
 #include "image/store.hpp"
 #include "json/fields.hpp"
-#include "transfer/gzip/inflate.hpp"
+#include "transfer/compression/decompress.hpp"
 #include "transfer/registry/access.hpp"
 #include "transfer/registry/referrers.hpp"
 #include "transfer/registry/variants.hpp"

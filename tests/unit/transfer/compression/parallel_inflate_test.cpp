@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "support/gzip_maker.hpp"
-#include "transfer/compression/inflater.hpp"
+#include "transfer/compression/decompress.hpp"
 
 namespace berth::transfer {
 namespace {

@@ -14,7 +14,7 @@
 #include "sys/file/file.hpp"
 #include "sys/file/remove_tree.hpp"
 #include "sys/mount/mount.hpp"
-#include "transfer/gzip/inflate.hpp"
+#include "transfer/compression/decompress.hpp"
 #include "transfer/layer/unpack.hpp"
 #include "transfer/layer/unpack_options.hpp"
 #include "transfer/layer/writer.hpp"

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// The kinds of Inflater, and the choice between them.
 #pragma once
 
 #include "sys/fd/fd.hpp"
-#include "transfer/gzip/inflater.hpp"
+#include "transfer/compression/inflater.hpp"
 
 namespace berth::transfer {
 
