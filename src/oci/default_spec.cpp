@@ -1,10 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "oci/default_spec.hpp"
 
-#include "oci/default_profile.hpp"
+#include <array>
 
 namespace berth::oci {
 namespace {
+
+constexpr std::array<std::string_view, 12> kMaskedPaths{"/proc/acpi",
+                                                        "/proc/asound",
+                                                        "/proc/interrupts",
+                                                        "/proc/kcore",
+                                                        "/proc/keys",
+                                                        "/proc/latency_stats",
+                                                        "/proc/sched_debug",
+                                                        "/proc/scsi",
+                                                        "/proc/timer_list",
+                                                        "/proc/timer_stats",
+                                                        "/sys/devices/virtual/powercap",
+                                                        "/sys/firmware"};
+
+constexpr std::array<std::string_view, 5> kReadonlyPaths{"/proc/bus", "/proc/fs", "/proc/irq",
+                                                         "/proc/sys", "/proc/sysrq-trigger"};
 
 Process default_process() {
   Process process;
@@ -21,6 +37,13 @@ Process default_process() {
 }
 
 }  // namespace
+
+std::span<const std::string_view> default_masked_paths() {
+  return kMaskedPaths;
+}
+std::span<const std::string_view> default_readonly_paths() {
+  return kReadonlyPaths;
+}
 
 Mount make_mount(std::string destination, std::string type, std::string source,
                  std::vector<std::string> options) {

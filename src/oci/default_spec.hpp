@@ -2,12 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "oci/runtime_spec.hpp"
 
-/// The default configuration of every container. Pure.
+/// The defaults of every container. engine/decide/spec and engine/request/security apply them for
+/// `berth run`. Pure.
 namespace berth::oci {
 
 Mount make_mount(std::string destination, std::string type, std::string source,
@@ -23,7 +26,14 @@ struct KernelMounts {
 /// /proc, /dev, /dev/pts, /sys, /sys/fs/cgroup, /dev/mqueue and /dev/shm, with Docker's options.
 std::vector<Mount> kernel_mounts(const KernelMounts& choices);
 
-/// A config.json to start from, as other runtimes' `spec` writes it: a shell in ./rootfs.
+/// Paths that are masked because they reveal facts about the host or can change it: Docker's.
+std::span<const std::string_view> default_masked_paths();
+
+/// Paths of /proc that are made read-only: Docker's.
+std::span<const std::string_view> default_readonly_paths();
+
+/// A config.json to start from, as other runtimes' `spec` writes it: a shell in ./rootfs. Only for
+/// berth-runtime's verb `spec`.
 Spec default_spec();
 /// default_spec() for an ordinary user, mapped to root in the container: no network namespace, no
 /// limits.

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "oci/default_profile.hpp"
+#include "oci/default_seccomp.hpp"
 #include "oci/runtime_spec.hpp"
 
 namespace berth::oci {

@@ -23,7 +23,7 @@
 
 #include "oci/capabilities.hpp"
 #include "oci/config.hpp"
-#include "oci/default_profile.hpp"
+#include "oci/default_seccomp.hpp"
 #include "runtime/cgroup/cgroup.hpp"
 #include "runtime/seccomp/seccomp.hpp"
 #include "sys/file/file.hpp"

@@ -5,7 +5,8 @@
 
 #include "base/text.hpp"
 #include "oci/capabilities.hpp"
-#include "oci/default_profile.hpp"
+#include "oci/default_seccomp.hpp"
+#include "oci/default_spec.hpp"
 #include "oci/docker_profile.hpp"
 #include "sys/file/file.hpp"
 

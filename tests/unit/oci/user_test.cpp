@@ -76,11 +76,11 @@ TEST(ResolveUser, refuses_unknown_names) {
   ASSERT_FALSE(user.ok());
   EXPECT_EQ(user.error().kind, Kind::not_found);
   EXPECT_EQ(to_line(user.error()),
-            "user 'eve' is not in the image's /etc/passwd; try: a numeric id");
+            "user 'eve' is not in the container's /etc/passwd; try: a numeric id");
   auto group = resolve_user("ada:wheel", kPasswd, kGroup);
   ASSERT_FALSE(group.ok());
   EXPECT_EQ(to_line(group.error()),
-            "group 'wheel' is not in the image's /etc/group; try: a numeric id");
+            "group 'wheel' is not in the container's /etc/group; try: a numeric id");
 }
 
 TEST(ResolveUser, refuses_other_forms_and_ids_that_the_kernel_does_not_have) {

@@ -20,7 +20,7 @@
 
 #include "filter_machine.hpp"
 #include "oci/capabilities.hpp"
-#include "oci/default_profile.hpp"
+#include "oci/default_seccomp.hpp"
 
 namespace berth::runtime {
 namespace {
