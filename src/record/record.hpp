@@ -27,8 +27,8 @@ struct Container {
   bool prepared = false;  ///< made by `create`; not started yet
   bool watched = false;   ///< owned by a monitor, not by a foreground `berth run`
   bool terminal = false;
-  bool interactive = false;                  ///< -i
-  int stop_signal = 15;                      ///< the first signal of `stop`
+  bool interactive = false;  ///< -i
+  int stop_signal = 15;      ///< the first signal of `stop`; in old records without it, TERM
   std::optional<int64_t> stop_timeout = {};  ///< seconds until `stop` kills; -1: never; none: ten
 };
 void fields(auto& v, Container& r) {

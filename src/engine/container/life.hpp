@@ -44,9 +44,10 @@ Result<void> adopt_container(const Context& context, std::string_view reference)
 /// Sends signal `number`.  Errors: not_found, usage (not running).
 Result<void> kill_container(const Context& context, std::string_view reference, int number);
 
-/// Sends the container's stop signal, and KILL after `grace` seconds (-1: never). Without `grace`,
-/// KILL follows after the container's --stop-timeout, else after ten seconds, as with docker. Does
-/// nothing for a container that has ended. Errors: not_found.
+/// Sends the stop signal of its record (engine/run/new_container.cpp chose it), and KILL after
+/// `grace` seconds (-1: never). Without `grace`, KILL follows after the container's --stop-timeout,
+/// else after ten seconds, as with docker. Does nothing for a container that has ended. Errors:
+/// not_found.
 Result<void> stop_container(const Context& context, std::string_view reference,
                             std::optional<int64_t> grace);
 

@@ -12,7 +12,8 @@ namespace berth::engine {
 
 /// Replaces the lost monitors of running containers, and logs that; removes what killed owners and
 /// earlier boots left: directories, names, runtime state and control groups of containers with --rm
-/// and of containers that never ran. Cheap when there is nothing to do.
+/// and of containers that never ran. Records the end of other containers that a reboot ended,
+/// without an exit status; does not start them again. Cheap when there is nothing to do.
 void sweep(const Context& context);
 
 /// Handles containers of killed owners, before a sweep() inside a user namespace: gives those that

@@ -220,6 +220,13 @@ bool may_be_scope(const SpecInputs& inputs) {
          inputs.request.cgroup_parent.value_or("").ends_with(".slice");
 }
 
+/// Whether `--memory` without `--memory-swap` also limits swap, to as much again, as in docker.
+Swap swap_of(const SpecInputs& inputs) {
+  bool may_limit = inputs.identity == Identity::root || may_be_scope(inputs) ||
+                   inputs.request.site.most.memory_bytes.has_value();
+  return may_limit ? Swap::as_much : Swap::as_asked;
+}
+
 oci::Resources make_resources(const SpecInputs& inputs) {
   oci::Resources resources;
   // Device cgroups need root; other containers have only the nodes that were bound.
@@ -230,9 +237,7 @@ oci::Resources make_resources(const SpecInputs& inputs) {
       resources.devices.push_back(std::move(rule));
     }
   }
-  bool counts_swap = inputs.identity == Identity::root || may_be_scope(inputs) ||
-                     inputs.request.site.most.memory_bytes.has_value();
-  add_limits(inputs.request.limits, counts_swap ? Swap::as_much : Swap::as_asked, resources);
+  add_limits(inputs.request.limits, swap_of(inputs), resources);
   resources.block_io = inputs.block_io;
   return resources;
 }

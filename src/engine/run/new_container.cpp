@@ -31,6 +31,13 @@ uint64_t parse_hex(std::string_view digits) {
   return value;
 }
 
+/// The first signal of `stop`: of --stop-signal, else of the image, else TERM.
+int stop_signal_of(const RunRequest& request, const image::Image& image) {
+  // The image's config is untrusted: as docker, use TERM for an invalid signal.
+  auto signal = parse_signal(request.stop_signal.value_or(image.config.config.stop_signal));
+  return signal.ok() ? *signal : SIGTERM;
+}
+
 record::Container make_record(const RunRequest& request, const Decision& decision,
                               const image::Image& image, Owner owner) {
   record::Container record;
@@ -44,9 +51,7 @@ record::Container make_record(const RunRequest& request, const Decision& decisio
   record.watched = owner != Owner::caller;
   record.terminal = request.terminal;
   record.interactive = request.interactive;
-  // The image's config is untrusted: as docker, use TERM for an invalid signal.
-  auto signal = parse_signal(request.stop_signal.value_or(image.config.config.stop_signal));
-  record.stop_signal = signal.ok() ? *signal : SIGTERM;
+  record.stop_signal = stop_signal_of(request, image);
   record.stop_timeout = request.stop_timeout;
   return record;
 }
