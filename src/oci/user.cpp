@@ -110,7 +110,7 @@ Result<ContainerUser> resolve_user(std::string_view wish, std::string_view passw
     user.uid = *uid;
   } else if (!user_part.empty()) {
     return make_error(Kind::not_found,
-                      "user " + quote(user_part) + " is not in the image's /etc/passwd",
+                      "user " + quote(user_part) + " is not in the container's /etc/passwd",
                       "a numeric id");
   }
   if (user.uid == 0 && user.home == "/") user.home = "/root";
@@ -127,7 +127,7 @@ Result<ContainerUser> resolve_user(std::string_view wish, std::string_view passw
     user.gid = *gid;
   } else {
     return make_error(Kind::not_found,
-                      "group " + quote(*group_part) + " is not in the image's /etc/group",
+                      "group " + quote(*group_part) + " is not in the container's /etc/group",
                       "a numeric id");
   }
   user.additional_gids = {user.gid};

@@ -3,6 +3,7 @@
 // and prints JSON on standard error: how many instructions each program executed in user mode.
 // Needs no performance counters, which virtual machines seldom have, and counts the same in every
 // run up to some hundred. A call in the kernel counts as one.  ptrace(2) PTRACE_SINGLESTEP
+#include <sched.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -102,6 +103,17 @@ class Counter {
   std::map<std::string, uint64_t> by_program_;
 };
 
+/// Each step switches between the stepped process and this one; on one CPU that takes a tenth of
+/// the time.
+void stay_on_this_cpu() {
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  CPU_SET(sched_getcpu(), &cpus);
+  if (sched_setaffinity(0, sizeof(cpus), &cpus) != 0) {
+    std::perror("bench_count_steps: sched_setaffinity");
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -109,6 +121,7 @@ int main(int argc, char** argv) {
     std::fputs("usage: bench_count_steps COMMAND [ARGUMENT...]\n", stderr);
     return 2;
   }
+  stay_on_this_cpu();
   pid_t child = fork();
   if (child < 0) {
     std::perror("bench_count_steps: fork");

@@ -14,7 +14,7 @@
 #include "base/result.hpp"
 #include "sys/file/file.hpp"
 #include "sys/file/tree.hpp"
-#include "transfer/gzip/parallel_inflate.hpp"
+#include "transfer/compression/parallel_inflate.hpp"
 
 namespace {
 

@@ -2,7 +2,7 @@
 // A gzip stream by several threads in segments of 4 KiB, and by ISA-L: both give the same bytes, or
 // both refuse. The first byte says what the rest is: a stream as it is; blocks behind good ones; or
 // what is packed, in several members perhaps, before some bits are flipped.
-#include "transfer/gzip/parallel_inflate.hpp"
+#include "transfer/compression/parallel_inflate.hpp"
 
 #include <optional>
 

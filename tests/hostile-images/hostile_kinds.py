@@ -6,7 +6,7 @@ import os
 from hostile_item import CANARY, entries, item, layout, of_entries, of_tar, pax, record
 from support.images import character_device, directory, fifo, file, whiteout
 
-NO_SAILOR = "user 'sailor' is not in the image's /etc/passwd; try: a numeric id"
+NO_SAILOR = "user 'sailor' is not in the container's /etc/passwd; try: a numeric id"
 MARKS = ("trusted.overlay.", "user.overlay.")
 
 

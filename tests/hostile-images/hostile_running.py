@@ -49,7 +49,7 @@ contained("run-volume-on-root", "VOLUME /", over(file("x"), config={"Volumes": {
 contained("run-passwd-is-a-link", "/etc/passwd leads to the host's, where the user is root",
           over(symlink("etc/passwd", f"{PAST}/passwd"), config={"User": "hostuser"}), run=("id",),
           
-          run_says="user 'hostuser' is not in the image's /etc/passwd; try: a numeric id")
+          run_says="user 'hostuser' is not in the container's /etc/passwd; try: a numeric id")
 contained("run-user-is-a-number-with-a-name", "a user named 1000 is root (CVE-2026-46680)",
           over(file("etc/passwd", "1000:x:0:0::/:/bin/sh\n"), config={"User": "1000"}),
           run=("id", "-u"), prints="1000")
@@ -58,7 +58,7 @@ contained("run-user-of-33-bits", "USER 4294967296 (CVE-2024-40635)",
           run_says="user '4294967296': ids end at 2147483647")
 contained("run-user-negative", "USER -1", over(file("x"), config={"User": "-1"}), run=("id", "-u"),
           
-          run_says="user '-1' is not in the image's /etc/passwd; try: a numeric id")
+          run_says="user '-1' is not in the container's /etc/passwd; try: a numeric id")
 contained("run-passwd-of-a-million-lines", "an /etc/passwd of 60 MB (CVE-2026-47262)",
           over(file("etc/passwd", "x:x:5:5:::\n" * 6_000_000), config={"User": "sailor"}),
           run=("id",), run_says="read '/etc/passwd': larger than 4194304 bytes")

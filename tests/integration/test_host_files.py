@@ -237,5 +237,5 @@ def test_no_device_that_a_container_makes_is_opened(berth, trap, work, words):
 def test_a_user_is_looked_for_in_a_regular_file_alone(berth, trap):
     trap("/etc/passwd")
     assert berth.fail("exec", "-u", "root", "tug", "true", status=126) == (
-        "berth: user 'root' is not in the image's /etc/passwd; try: a numeric id")
+        "berth: user 'root' is not in the container's /etc/passwd; try: a numeric id")
     assert berth.ok("exec", "-u", "0", "tug", "id", "-u") == "0\n"

@@ -25,9 +25,9 @@ def refused(berth, busybox, listing):
 
 def test_an_unknown_user(refused):
     assert refused("-u", "stowaway") == (
-        "berth: user 'stowaway' is not in the image's /etc/passwd; try: a numeric id")
+        "berth: user 'stowaway' is not in the container's /etc/passwd; try: a numeric id")
     assert refused("-u", "sailor:pirates") == (
-        "berth: group 'pirates' is not in the image's /etc/group; try: a numeric id")
+        "berth: group 'pirates' is not in the container's /etc/group; try: a numeric id")
     assert refused("-u", "4294967295") == (
         "berth: user '4294967295': ids end at 2147483647")
     assert refused("-u", "sailor:") == "berth: user 'sailor:': expected USER or USER:GROUP"
@@ -170,7 +170,7 @@ def test_an_account_file_that_leads_outside_is_not_followed(berth, push, work):
     image = push(images.build([images.busybox_layer(), layer]))
     assert berth.ok("run", "--rm", image, "echo", "fine").splitlines()[-1] == "fine"
     assert berth.fail("run", "--rm", "-u", "stowaway", image, "id") == (
-        "berth: user 'stowaway' is not in the image's /etc/passwd; try: a numeric id")
+        "berth: user 'stowaway' is not in the container's /etc/passwd; try: a numeric id")
 
 
 def lowered(*limit):
