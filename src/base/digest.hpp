@@ -16,7 +16,7 @@ class Digest {
  public:
   Digest() = default;
 
-  /// Errors: corrupt (another form or another algorithm).
+  /// Errors: corrupt (not of this form or another algorithm).
   static Result<Digest> parse(std::string_view text);
 
   /// From the 32 raw bytes of a SHA-256.

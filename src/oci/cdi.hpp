@@ -92,7 +92,7 @@ struct QualifiedName {
   std::string device{};
 };
 
-/// Errors: usage (another form, a character that is not allowed in a part).
+/// Errors: usage (not of this form, a character that is not allowed in a part).
 Result<QualifiedName> parse_name(std::string_view text);
 
 /// Whether `text` looks like a qualified name and not like a path: it contains '=' and does not

@@ -23,7 +23,7 @@ struct ContainerUser {
 /// /etc/passwd and /etc/group (foreign; malformed lines are skipped). A number is always an id and
 /// need not be listed; its group is then 0. Supplementary groups are the primary group and, unless
 /// `wish` names a group, the groups that list the user.
-/// Errors: not_found (an unknown name), usage (another form, an id above 2^31-1).
+/// Errors: not_found (an unknown name), usage (not of this form, an id above 2^31-1).
 /// Source: runc libcontainer/user GetExecUser.
 Result<ContainerUser> resolve_user(std::string_view wish, std::string_view passwd,
                                    std::string_view group);

@@ -26,7 +26,8 @@ Result<void> report_stats(const Store& store, const std::string& id, const Event
 Result<void> follow_events(const Store& store, const std::string& id,
                            std::chrono::milliseconds interval, const EventSink& sink);
 
-/// "5s", "1m30s", "250ms", as Go writes durations. Errors: usage (another form, an empty string).
+/// "5s", "1m30s", "250ms", as Go writes durations. Errors: usage (not of this form, an empty
+/// string).
 Result<std::chrono::milliseconds> read_duration(std::string_view text);
 
 }  // namespace berth::runtime

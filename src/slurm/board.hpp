@@ -43,7 +43,7 @@ struct Invitation {
   std::string key;   ///< for TLS between the nodes; never sent
 };
 std::string to_text(const Invitation& invitation);
-/// Errors: corrupt (another form).
+/// Errors: corrupt (not of this form).
 Result<Invitation> parse_invitation(std::string_view text);
 
 /// Whether `text` has the form "10.1.2.3:4567" or "[fd00::1]:4567": safe in a URL.
@@ -57,7 +57,7 @@ struct Hello {
   std::string address;  ///< where it serves; empty ("-" in the message): nowhere
 };
 std::string to_line(const Hello& hello);
-/// `line` is without the newline.  Errors: corrupt (another form, an invalid node).
+/// `line` is without the newline.  Errors: corrupt (not of this form, an invalid node).
 Result<Hello> parse_hello(std::string_view line);
 
 /// The answer: "from ADDRESS…", or "later".
@@ -66,7 +66,7 @@ struct Directions {
   std::vector<std::string> from;  ///< the nodes to ask, the nearest first; empty: the registry
 };
 std::string to_line(const Directions& directions);
-/// Errors: corrupt (another form, an invalid address, more than 32).
+/// Errors: corrupt (not of this form, an invalid address, more than 32).
 Result<Directions> parse_directions(std::string_view line);
 
 /// The state of a board: the reported addresses, and the connections (guests) that wait for an

@@ -19,7 +19,7 @@ struct Spelled {
 
 /// Parses the path made by cli_filter.lua, which slurmstepd passes as the root of a bundle:
 /// "IMAGES/a/../dot/../b/../program/../s/../h/../rootfs" is the image "a.b" and the program "sh".
-/// Pure. Errors: corrupt (another form).
+/// Pure. Errors: corrupt (not of this form).
 Result<Spelled> read_spelled(std::string_view root, std::string_view images);
 
 }  // namespace berth::slurm

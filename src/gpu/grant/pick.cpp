@@ -41,7 +41,7 @@ class Picker {
   std::vector<Selected> run();
 
  private:
-  void pick_used();
+  void take_least_used();
   uint64_t count_sets(uint64_t most) const;
   void try_all();
   void grow();
@@ -72,7 +72,7 @@ Score Picker::score(const std::vector<size_t>& set) const {
   return score;
 }
 
-void Picker::pick_used() {
+void Picker::take_least_used() {
   std::vector<uint32_t> users;
   const std::vector<std::string>& own = occupancy_.own;
   for (const Selected& one : candidates_) {
@@ -138,7 +138,7 @@ void Picker::grow() {
 
 std::vector<Selected> Picker::run() {
   if (count_ == 0) return {};
-  pick_used();
+  take_least_used();
   if (count_sets(kMostSets) <= kMostSets) {
     try_all();
   } else {

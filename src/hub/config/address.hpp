@@ -37,7 +37,7 @@ struct Network {
 };
 
 /// "10.1.0.0/16", "fd00::/8", or a single address.
-/// Errors: usage (another form, an invalid prefix length, a bit set after the prefix).
+/// Errors: usage (not of this form, an invalid prefix length, a bit set after the prefix).
 Result<Network> parse_network(std::string_view text);
 
 /// The address on which a server listens: "127.0.0.1:5050", "[::1]:5050"; port 0 stands for any

@@ -14,8 +14,8 @@ namespace berth::policy {
 
 /// Fills `out` from one entry. Entries are read one by one, so that every fault has its line and no
 /// fault hides another. `under` is the table of the entry, if its path does not contain the table.
-/// Returns usage errors "policy.toml:3: …": an unknown key, suggesting the nearest one; an invalid
-/// value.
+/// Returns usage errors "policy.toml:3: …": an unknown key, suggesting the nearest one, if the
+/// table of fields is strict() (json/fields.hpp); an invalid value.
 template <class T>
 std::optional<Error> fill_entry(const TomlEntry& entry, std::string_view document, T& out,
                                 std::string_view under = {}) {

@@ -192,7 +192,7 @@ Result<void> CgroupSet::freeze(Freeze state) const {
   }
   auto frozen = set_and_wait(freezer, freezer.freeze, freezer.frozen);
   if (frozen.ok()) return {};
-  // A half frozen cgroup is the worst state, because its frozen processes cannot be killed.
+  // Thaw again: frozen processes of cgroup v1 cannot even be killed.
   ignore(write_cgroup_file(directory->fd, freezer.wish, freezer.thaw));
   return std::move(frozen).error().with_context("cannot stop " + quote(directory->path));
 }

@@ -306,8 +306,8 @@ class Compiler {
  private:
   void collect(const Architecture& arch);
   void collect_multiplexed(const Multiplexed& call, uint32_t order);
-  std::vector<Interval> background(uint32_t audit, bool has_plain, bool has_x32) const;
-  std::vector<Interval> intervals(std::vector<Interval> background) const;
+  std::vector<Interval> for_unnamed_calls(uint32_t audit, bool has_plain, bool has_x32) const;
+  std::vector<Interval> intervals(std::vector<Interval> unnamed) const;
   Decision decide(size_t first, size_t end) const;
   FilterBuilder::Label write_decision(const Decision& decision);
   FilterBuilder::Label write_search(const Interval* begin, const Interval* end);
@@ -351,7 +351,8 @@ void Compiler::collect(const Architecture& arch) {
 }
 
 /// What happens to numbers that no rule names.
-std::vector<Interval> Compiler::background(uint32_t audit, bool has_plain, bool has_x32) const {
+std::vector<Interval> Compiler::for_unnamed_calls(uint32_t audit, bool has_plain,
+                                                  bool has_x32) const {
   uint32_t newest = kNewestOfLibseccomp;
   uint32_t newest_x32 = kX32Bit | 547;  // pwritev2, the last of the calls that only x32 has
   for (const auto& use : uses_) {
@@ -394,8 +395,8 @@ Decision Compiler::decide(size_t first, size_t end) const {
   return decision;
 }
 
-/// Overlays `background` with the calls that have rules, and joins neighbours with equal decisions.
-std::vector<Interval> Compiler::intervals(std::vector<Interval> background) const {
+/// Overlays `unnamed` with the calls that have rules, and joins neighbours with equal decisions.
+std::vector<Interval> Compiler::intervals(std::vector<Interval> unnamed) const {
   std::vector<Interval> joined;
   auto add = [&](uint32_t start, const Decision& decision) {
     if (!joined.empty() && joined.back().start == start) joined.pop_back();
@@ -403,8 +404,8 @@ std::vector<Interval> Compiler::intervals(std::vector<Interval> background) cons
   };
   size_t part = 0;
   auto pass_parts_to = [&](uint64_t end) {
-    for (; part < background.size() && background[part].start < end; ++part) {
-      add(background[part].start, background[part].decision);
+    for (; part < unnamed.size() && unnamed[part].start < end; ++part) {
+      add(unnamed[part].start, unnamed[part].decision);
     }
   };
   for (size_t first = 0; first < uses_.size();) {
@@ -413,7 +414,7 @@ std::vector<Interval> Compiler::intervals(std::vector<Interval> background) cons
     while (end < uses_.size() && uses_[end].number == number) ++end;
     pass_parts_to(uint64_t{number} + 1);
     add(number, decide(first, end));
-    add(number + 1, background[part - 1].decision);
+    add(number + 1, unnamed[part - 1].decision);
     first = end;
   }
   pass_parts_to(uint64_t{UINT32_MAX} + 1);
@@ -466,7 +467,7 @@ Result<std::vector<sock_filter>> Compiler::compile(const std::vector<Architectur
     std::ranges::sort(uses_, [](const Use& a, const Use& b) {
       return a.number != b.number ? a.number < b.number : a.order < b.order;
     });
-    auto search = intervals(background(audit, has_plain, has_x32));
+    auto search = intervals(for_unnamed_calls(audit, has_plain, has_x32));
     auto section = builder_.load(offsetof(seccomp_data, nr),
                                  write_search(search.data(), search.data() + search.size()));
     entry = builder_.jump(BPF_JEQ, audit, section, entry);
