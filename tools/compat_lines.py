@@ -56,9 +56,10 @@ def table_of_typed_lines():
         for typed in document["typed"]:
             counts[typed["program"]][typed["expect"]] += 1
     total = sum(map(collections.Counter.total, counts.values()))
-    rows = [f"{total} lines from manuals, READMEs and scripts are run with `berth` instead of the program. They do "
-            "the same, are refused as by the program, or are answered with what to type instead:", "",
-            "| Program | same | refused there too | answered |", "| --- | --- | --- | --- |"]
+    rows = [f"{total} lines for other programs, from manuals, READMEs and scripts, are run with `berth` in place of "
+            "the program. Berth does the same as the program, refuses a line that the program refuses, too, or prints "
+            "what to type instead:", "",
+            "| Program | same | refused by both | what to type instead |", "| --- | --- | --- | --- |"]
     for program, classes in sorted(counts.items(), key=lambda item: -item[1].total()):
         cells = [str(classes[kind] or "") for kind in ("same", "same-refusal", "refused")]
         rows.append(f"| `{program}` | {' | '.join(cells)} |")
