@@ -122,15 +122,15 @@ item("whiteout-of-parent", "a whiteout of '..' (the name is '.wh...')", of_entri
      says="a whiteout of '..' does not name a file")
 item("whiteout-of-itself", "a whiteout of '.' in a directory (the name is '.wh..')", of_entries(file("a/.wh..")),
      says="a whiteout of '.' does not name a file",
-     why="such a whiteout hides nothing, and each program does something else with it")
+     why="such a whiteout hides nothing, and programs treat it differently")
 item("whiteout-of-nothing", "a whiteout of no name (only '.wh.')", of_entries(file("a/.wh.")),
      says="a whiteout of '' does not name a file",
-     why="such a whiteout hides nothing, and each program does something else with it")
+     why="such a whiteout hides nothing, and programs treat it differently")
 item("whiteout-of-root", "a whiteout of '.' in the root", of_entries(file(".wh..")),
      says="a whiteout of '.' does not name a file")
 item("whiteout-with-a-child", "a file in a directory whose name is a whiteout's", of_entries(file(".wh.a/b")),
      says="it lies below a whiteout",
-     why="a whiteout is no directory, and each program does something else with what lies below it")
+     why="a whiteout is not a directory, and programs treat what lies below it differently")
 item("whiteout-of-aufs", "AUFS's own whiteout names, one of them a link to the host",
      of_entries(file(".wh..wh.aufs"), symlink(".wh..wh.plnk", CANARY),
                 file(".wh..wh.plnk/made"), file(".wh..wh.orph/made")), expect="contained")
