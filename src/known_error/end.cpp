@@ -79,7 +79,7 @@ Found no_program(const Circumstances& known) {
     return found;
   }
   found.why =
-      "the command is for another architecture than this machine's, or a script without '#!'";
+      "the command is for another architecture than this machine's, or is a script without '#!'";
   found.remedy = "an image for this machine, or the shell before the script";
   return found;
 }

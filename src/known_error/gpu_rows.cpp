@@ -44,16 +44,16 @@ std::vector<Row> rows_of_gpu() {
             "driver a reboot",
             804),
       cause("driver.requirement", {"unsatisfied condition: {w} >= {v}"},
-            "the image asks for {1}>={2}, and this machine's driver or GPU does not have it",
+            "the image asks for {1}>={2}, and this machine's driver or GPU does not meet this",
             "a newer driver, or an image of an older CUDA"),
       cause("driver.requirement", {"unsatisfied condition: {w}"},
-            "the image asks for {1}, and this machine's driver or GPU does not have it",
+            "the image asks for {1}, and this machine's driver or GPU does not meet this",
             "a newer driver, or an image of an older CUDA"),
       cause("driver.requirement", {"unsupported cuda version: driver {v} < image {v}"},
             "the image asks for CUDA {2}, and the driver offers {1}",
             "a newer driver, or an image of an older CUDA"),
       cause("driver.too-old", {"nvidia driver on your system is too old (found version {n})"},
-            "the program is built for a newer CUDA than {1c}, which this driver offers",
+            "the program is built for a newer CUDA than {1c}, the newest that this driver offers",
             kOlderCuda),
       cause("driver.too-old",
             {"cuda driver version is insufficient for cuda runtime version",
@@ -66,7 +66,8 @@ std::vector<Row> rows_of_gpu() {
       cause("driver.too-old",
             {"api call is not supported in the installed cuda driver",
              "cudaerrorcallrequiresnewerdriver"},
-            "the program uses what this driver does not have yet (CUDA error 36)", kOlderCuda, 36),
+            "the program calls a function that this driver does not have yet (CUDA error 36)",
+            kOlderCuda, 36),
       cause("driver.not-ready",
             {"cudaerrorsystemnotready", "cuda_error_system_not_ready",
              "error 802: system not yet initialized", "cuda{*}system not yet initialized"},
@@ -76,7 +77,7 @@ std::vector<Row> rows_of_gpu() {
       cause("driver.node-lost", {"failed to initialize nvml: unknown error"},
             "the container may no longer use its GPU nodes: systemd has reloaded its units and "
             "denies devices that are not declared to it",
-            "start the container again; berth doctor gpu tells about gpu.char-links"),
+            "start the container again; for the remedy see gpu.char-links in berth doctor gpu"),
       cause("driver.node-closed", {"failed to initialize nvml: insufficient permissions"},
             "the user may not open the GPU's nodes", "berth doctor gpu; --group-add keep-groups"),
       cause(
@@ -109,7 +110,7 @@ std::vector<Row> rows_of_gpu() {
            "couldn't find libnvidia-ml.so library", "nvml shared library not found",
            "error loading shared library libnvidia-ml.so.1:"},
           "the program needs the NVIDIA driver's libnvidia-ml.so.1, and none is in the container",
-          "berth run --gpus all; if capabilities are given, 'utility' must be among them"),
+          "berth run --gpus all; if driver capabilities are given, 'utility' must be among them"),
       sign("driver.missing", {"kernel driver does not appear to be running on this host"},
            "no NVIDIA driver is loaded, or none is in the container: the GPU stays unused",
            kNoDriverHere),
@@ -119,8 +120,8 @@ std::vector<Row> rows_of_gpu() {
            "no NVIDIA driver is in the container: the GPU stays unused", kNoDriverHere),
       cause("driver.stub",
             {"cuda driver is a stub library", "cuda_error_stub_library", "cudaerrorstublibrary"},
-            "the libcuda that the program loads is the toolkit's, which is only for linking (CUDA "
-            "error 34)",
+            "the libcuda that the program loads is the toolkit's stub, which is only for linking "
+            "(CUDA error 34)",
             "take …/stubs out of LD_LIBRARY_PATH; berth run --gpus all", 34),
 
       // ---- CUDA ---------------------------------------------------------------------------------
@@ -131,8 +132,8 @@ std::vector<Row> rows_of_gpu() {
              {"no kernel image is available for execution on the device",
               "cudaerrornokernelimagefordevice", "cuda_error_no_binary_for_gpu",
               "cublas_status_arch_mismatch", "cudnn_status_arch_mismatch"},
-             "the program has no code for this GPU: no SASS that it runs, no PTX that the driver "
-             "could compile (CUDA error 209)",
+             "the program has no code for this GPU: no SASS for it, and no PTX that the driver can "
+             "compile (CUDA error 209)",
              kOtherCode, 209, 48),
       effect("cuda.assert",
              {"device-side assert triggered", "cudaerrorassert", "cuda_error_assert"},
@@ -156,17 +157,18 @@ std::vector<Row> rows_of_gpu() {
       effect("cuda.invalid-image",
              {"device kernel image is invalid", "cudaerrorinvalidkernelimage",
               "cuda_error_invalid_image"},
-             "the driver cannot read the program's GPU code: it is of a newer CUDA, or damaged "
-             "(CUDA error 200)",
+             "the driver cannot read the program's GPU code: the code is of a newer CUDA, or "
+             "damaged (CUDA error 200)",
              kOlderCuda, 200, 47),
       effect("cuda.toolkit-too-old",
              {"value '{w}' is not defined for option 'gpu-name'",
               "unsupported gpu architecture '{w}'"},
-             "the CUDA compiler in the image does not know {1}: it is older than the GPU, or has "
-             "dropped it",
+             "the CUDA compiler in the image does not know {1}: the compiler is older than the "
+             "GPU, or no longer supports it",
              "an image whose CUDA toolkit knows this GPU"),
       effect("cuda.toolkit-too-old", {"nvrtc: error: invalid value for --gpu-architecture"},
-             "the CUDA run-time compiler in the image does not know this GPU: it is older",
+             "the CUDA run-time compiler in the image does not know this GPU: the compiler is "
+             "older than the GPU",
              "an image whose CUDA toolkit knows this GPU"),
       effect("cuda.out-of-memory",
              {"cuda out of memory", "cuda error: out of memory", "cuda_error_out_of_memory",
@@ -177,14 +179,14 @@ std::vector<Row> rows_of_gpu() {
              {"all cuda-capable devices are busy or unavailable",
               "cuda-capable device(s) is/are busy or unavailable", "cudaerrordevicesunavailable",
               "cuda_error_device_unavailable"},
-             "another process uses the GPU exclusively, or it is in MIG mode without a slice (CUDA "
-             "error 46)",
+             "another process uses the GPU exclusively, or the GPU is in MIG mode without a slice "
+             "(CUDA error 46)",
              "nvidia-smi (its compute mode and processes); berth doctor gpu", 46),
       effect("cuda.mps",
              {"mps client failed to connect to the mps control daemon",
               "cuda_error_mps_connection_failed", "cudaerrormpsconnectionfailed"},
-             "the program looks for NVIDIA's MPS server and does not reach it (CUDA error 805)",
-             "start it, or take CUDA_MPS_PIPE_DIRECTORY out of the environment", 805),
+             "the program cannot reach NVIDIA's MPS control daemon (CUDA error 805)",
+             "start the daemon, or take CUDA_MPS_PIPE_DIRECTORY out of the environment", 805),
       effect("cuda.invalid-device",
              {"invalid device ordinal", "cuda_error_invalid_device", "cudaerrorinvaliddevice"},
              "the program asks for a GPU by a number that the container does not have (CUDA error "
@@ -229,7 +231,7 @@ std::vector<Row> rows_of_gpu() {
       effect("library.older-than-built-for",
              {"found {w} version {n}, but jax was built against version {n}, which is newer"},
              "the image's {1} is {2}, and JAX was built for {3}",
-             "a newer {1} in the image, or a jaxlib for the one that is there"),
+             "a newer {1} in the image, or a jaxlib that was built for the image's {1}"),
       effect("library.older-than-built-for", {"outdated {w} installation found"},
              "the image's {1} is older than the one JAX was built for", "a newer {1} in the image"),
       effect("library.mixed-cuda",

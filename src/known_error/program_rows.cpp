@@ -12,12 +12,13 @@ std::vector<Row> rows_of_program() {
             kLowerLevel),
       cause("cpu.level",
             {"this program can only be run on amd64 processors with {w} microarchitecture support"},
-            "the Go program is built for x86-64-{1}, and this processor is lower",
+            "the Go program is built for x86-64-{1}, and this processor has a lower level",
             "a build with a lower GOAMD64, or another machine"),
       cause("cpu.features",
             {"please verify that both the operating system and the processor support intel(r) {t} "
              "instructions"},
-            "the program is built for processors with {1}, and this one lacks some", kLowerLevel),
+            "the program is built for processors with {1}, and this processor lacks some of these",
+            kLowerLevel),
       cause("cpu.features",
             {"library was compiled to use {t} instructions, but these aren't available on your "
              "machine"},
@@ -34,7 +35,7 @@ std::vector<Row> rows_of_program() {
             "an older MongoDB, or another machine"),
       sign("cpu.features", {"cpu lacks {w} support, strange crashes may occur"},
            "the program is built for processors with {1}, and this processor lacks that",
-           "its 'baseline' build, or another machine"),
+           "the program's 'baseline' build, or another machine"),
       cause("cpu.emulated", {"qemu: uncaught target signal 4 (illegal instruction)"},
             "the image is of another architecture, and the emulated processor lacks an instruction",
             "an image for this machine's own architecture"),
@@ -51,13 +52,14 @@ std::vector<Row> rows_of_program() {
            "TensorFlow leaves {1} of this processor unused, which makes it slow",
            "an image that is built for this processor"),
       effect("cpu.module-format", {"could not insert '{w}': exec format error"},
-             "kernel module {1} was built for another kernel", "build it again for this kernel"),
+             "kernel module {1} was built for another kernel", "build the module for this kernel"),
       cause("cpu.architecture",
             {"image's platform ({t}) does not match the detected host platform ({t})"},
             "the image is for {1}, and this machine is {2}",
             "an image that has {2}; --platform {2}"),
       cause("cpu.architecture", {"exec format error"},
-            "the program is for another architecture than this machine's, or a script without '#!'",
+            "the program is for another architecture than this machine's, or is a script without "
+            "'#!'",
             "an image for this machine (uname -m); --platform; a '#!' line"),
 
       // ---- the loader ---------------------------------------------------------------------------
@@ -83,7 +85,7 @@ std::vector<Row> rows_of_program() {
             "a newer library in the image; look at LD_LIBRARY_PATH for an older one"),
       effect(
           "loader.musl", {"error relocating {w}: {w}: symbol not found"},
-          "{1} needs {2}, which musl does not have: it is built for glibc, but the image has musl",
+          "{1} needs {2}, which musl does not have: {1} is built for glibc, but the image has musl",
           "an image with glibc (Debian's, for one), or a build for musl"),
       effect("loader.musl", {"error loading shared library ld-linux-{w}: no such file"},
              "the program is built for glibc, but the image has musl",
@@ -93,12 +95,13 @@ std::vector<Row> rows_of_program() {
               "libmpich.so.12: cannot open shared object file",
               "libmpifort.so.12: cannot open shared object file",
               "libmpi_cray.so.12: cannot open shared object file"},
-             "the program is built for the ABI of MPICH (Cray MPICH, Intel MPI, MVAPICH), and none "
-             "is found",
+             "the program is built for the ABI of MPICH (Cray MPICH, Intel MPI, MVAPICH), and no "
+             "such library is found",
              "MPICH in the image, or this machine's MPI with the same ABI, mounted with -v"),
       effect("mpi.library", {"libmpi.so.{n}: cannot open shared object file"},
-             "the program is built for the Open MPI that has libmpi.so.{1}, and none is found",
-             "that Open MPI in the image"),
+             "the program is built for the Open MPI that has libmpi.so.{1}, and this library is "
+             "not found",
+             "an Open MPI with libmpi.so.{1} in the image"),
       effect("rocm.library",
              {"libamdhip64.so.{n}: cannot open shared object file",
               "libhsa-runtime64.so.{n}: cannot open shared object file"},
@@ -111,7 +114,8 @@ std::vector<Row> rows_of_program() {
            "bad interpreter: no such file or directory"},
           "the loader that the program names, or the interpreter of the script's '#!', is not in "
           "the image: usually this is a glibc program in a musl image",
-          "an image with that libc, or a static build; head -c 80 of the file shows what it names"),
+          "an image with that libc, or a static build; head -n 1 shows a script's '#!', readelf -l "
+          "a program's loader"),
       effect("loader.library",
              {"error while loading shared libraries: {w}: cannot open shared object file",
               "error: {w}: cannot open shared object file",
@@ -140,8 +144,8 @@ std::vector<Row> rows_of_program() {
       effect("loader.symbol",
              {"symbol lookup error: {t}: undefined symbol: {w}",
               "importerror: {t}: undefined symbol: {w}"},
-             "{1} needs {2}, and none of the libraries that its loader finds has it: one is of "
-             "another version",
+             "{1} needs {2}, and none of the libraries that its loader finds has this symbol: one "
+             "of them is of another version",
              "libraries of one release; look at LD_LIBRARY_PATH"),
   };
 }

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::string_view kMoreShm = "berth run --shm-size 8g, or --ipc host";
 constexpr std::string_view kSamePmi =
-    "srun --mpi=list and an MPI in the image that was built for one of these; or mpirun in the "
+    "an MPI in the image that was built for a type that srun --mpi=list prints; or mpirun in the "
     "container";
 
 }  // namespace
@@ -26,12 +26,12 @@ std::vector<Row> rows_of_system() {
       sign("shm.too-small", {"instead of /dev/shm because /dev/shm has only {n} bytes available"},
            "/dev/shm of the container is too small for Ray, which is slow without it", kMoreShm),
       effect("nccl.system", {"unhandled system error", "ncclsystemerror"},
-             "a call to the system failed in NCCL: too small a /dev/shm, a limit, or no network "
-             "interface",
+             "a system call of NCCL failed: /dev/shm or a limit is too small, or there is no "
+             "network interface",
              "NCCL_DEBUG=INFO names the call; --shm-size 8g, --ulimit memlock=-1, --network host"),
       effect("nccl.cuda", {"ncclunhandledcudaerror", "nccl error{*}unhandled cuda error"},
-             "a call to CUDA failed in NCCL",
-             "NCCL_DEBUG=INFO names it; compare NCCL's CUDA and the driver's"),
+             "a CUDA call of NCCL failed",
+             "NCCL_DEBUG=INFO names the call; compare the CUDA versions of NCCL and of the driver"),
       sign("fabric.memlock", {"rlimit_memlock is {n} bytes"},
            "InfiniBand needs locked memory, and the limit is {1} bytes",
            "berth run --ulimit memlock=-1"),
@@ -50,11 +50,11 @@ std::vector<Row> rows_of_system() {
       cause("mpi.pmi",
             {"opal error: unreachable in file {*}ext3x_client",
              "opal error: unreachable in file {*}pmix"},
-            "Open MPI's PMIx does not reach the launcher's server: another version, or its socket "
-            "is not in the container",
+            "the image's Open MPI cannot reach the launcher's PMIx server: their versions differ, "
+            "or the server's socket is not in the container",
             kSamePmi),
       effect("mpi.pmi", {"pmix error: {w} in file"},
-             "PMIx in the image and the launcher's cannot work together ({1})", kSamePmi),
+             "the image's PMIx and the launcher's PMIx cannot work together ({1})", kSamePmi),
       effect("mpi.fabric", {"ofi addrinfo() failed"},
              "libfabric in the image has no provider for this machine's network",
              "the machine's libfabric, or FI_PROVIDER=tcp; on one node I_MPI_FABRICS=shm"),
@@ -73,9 +73,9 @@ std::vector<Row> rows_of_system() {
              "rocBLAS has no code for {1}", kRocmCode),
       cause("rocm.node-closed", {"unable to open /dev/kfd read-write: permission denied"},
             "the user may not open /dev/kfd",
-            "berth run --group-add keep-groups; the groups render and video"),
+            "berth run --group-add keep-groups; the user needs the group render or video"),
       effect("rocm.no-device", {"unable to open /dev/kfd read-write: no such file"},
-             "AMD's compute interface is not in the container",
+             "/dev/kfd, AMD's compute interface, is not in the container",
              "berth run --gpus all; modprobe amdgpu"),
       effect(
           "rocm.no-device",
@@ -88,12 +88,15 @@ std::vector<Row> rows_of_system() {
 
       // ---- other engines ------------------------------------------------------------------------
       cause("engine.no-toolkit", {"could not select device driver {*} with capabilities: [[gpu"},
-            "that engine has no GPU support: NVIDIA's toolkit is not installed or not configured",
-            "nvidia-ctk runtime configure --runtime=docker; or berth run --gpus, which needs none"),
+            "the engine, such as docker, has no GPU support: NVIDIA's toolkit is not installed or "
+            "not configured",
+            "nvidia-ctk runtime configure --runtime=docker; or berth run --gpus, which needs no "
+            "toolkit"),
       cause("engine.no-toolkit",
             {"unknown or invalid runtime name: nvidia", "unknown runtime specified nvidia"},
-            "that engine does not know the runtime 'nvidia'",
-            "nvidia-ctk runtime configure --runtime=docker; or berth run --gpus, which needs none"),
+            "the engine, such as docker, does not know the runtime 'nvidia'",
+            "nvidia-ctk runtime configure --runtime=docker; or berth run --gpus, which needs no "
+            "toolkit"),
       cause("engine.cdi", {"unresolvable cdi devices {w}"}, "no CDI file describes {1}",
             "berth cdi list; berth cdi generate"),
   };

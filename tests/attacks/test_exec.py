@@ -34,7 +34,7 @@ def test_cve_2019_5736_the_program_at_exec(target, bundle, watch, program):
           "the runtime's program was overwritten")
 
 
-@pytest.mark.attack("the process of exec as a way to the host")
+@pytest.mark.attack("the host's root and files through the process of exec")
 def test_cve_2016_9962_the_process_of_exec(target, bundle, watch, outside):
     """A container with CAP_SYS_PTRACE looks through the root, the directory and the descriptors of
     each process that joins it; none may lead to the host."""
@@ -48,7 +48,7 @@ def test_cve_2016_9962_the_process_of_exec(target, bundle, watch, outside):
     holds(not any(line.startswith("stolen") for line in lines), f"a way to the host: {set(lines)}")
 
 
-@pytest.mark.attack("a working directory behind a descriptor, at exec")
+@pytest.mark.attack("the host's files, through a descriptor of the runtime as working directory, at exec")
 def test_cve_2024_21626_the_directory_at_exec(target, bundle, sleeping, outside):
     """A process joins a container with a descriptor of the runtime's as its working directory;
     nothing of the host may be reached from there."""

@@ -17,7 +17,7 @@ def links_to(outside):
     return {"absolute": str(outside.path), "upwards": f"{UP}{outside.path}"}
 
 
-@pytest.mark.attack("mount targets behind links of the image")
+@pytest.mark.attack("mount targets that are reached through links of the image")
 @pytest.mark.parametrize("form", ["absolute", "upwards"])
 def test_cve_2019_18837_mount_targets_behind_links(target, bundle, outside, place, form):
     """An image's links lead mount targets to a directory of the host; nothing may be made or
@@ -36,7 +36,7 @@ def test_cve_2019_18837_mount_targets_behind_links(target, bundle, outside, plac
     outside.assert_untouched()
 
 
-@pytest.mark.attack("a volume in place of procfs")
+@pytest.mark.attack("the runtime's writes to /proc, with a volume mounted there")
 @pytest.mark.parametrize("order", ["under", "over", "instead"])
 def test_cve_2019_16884_a_volume_at_proc(target, bundle, place, order):
     """An image's volume lies at /proc with files named as the kernel's; the runtime's settings may
@@ -56,7 +56,7 @@ def test_cve_2019_16884_a_volume_at_proc(target, bundle, place, order):
     holds(fake.read_text() == "64\n", "a setting was written to the volume's file")
 
 
-@pytest.mark.attack("writes to procfs diverted by a mount behind a link")
+@pytest.mark.attack("writes to procfs diverted by a mount through a link")
 @pytest.mark.parametrize("name", ["self/attr", "sys/net/ipv4", "1/task/1/attr"])
 @pytest.mark.parametrize("place_of_link", ["/data", "/sys/data"])
 def test_cve_2025_52881_a_mount_that_a_link_leads_into_proc(target, bundle, place, name,
@@ -80,7 +80,7 @@ def test_cve_2025_52881_a_mount_that_a_link_leads_into_proc(target, bundle, plac
     holds(all(file.read_text() == "mine" for file in files), "a write was diverted to the volume")
 
 
-@pytest.mark.attack("a directory of procfs behind the container's cgroups")
+@pytest.mark.attack("a directory of procfs, covered by a cgroup mount through a link")
 def test_cve_2025_52881_cgroups_that_a_link_leads_into_proc(target, bundle):
     """An image without a sysfs has a link into procfs where its cgroups go; nothing of procfs may
     be covered."""
@@ -94,7 +94,7 @@ def test_cve_2025_52881_cgroups_that_a_link_leads_into_proc(target, bundle):
     holds(not any(point.startswith("/proc/sys") for point in points), "cgroups lie over procfs")
 
 
-@pytest.mark.attack("/proc in the image is a link (no masks)")
+@pytest.mark.attack("masked paths below /proc, which is a link in the image")
 @pytest.mark.parametrize("text", ["/fake", "fake/", "/moved/../fake"])
 def test_cve_2023_28642_proc_is_a_link(target, bundle, text):
     """An image's /proc is a link, so that the masks lie elsewhere; no part of procfs may be left
@@ -107,7 +107,7 @@ def test_cve_2023_28642_proc_is_a_link(target, bundle, text):
     holds("writable" not in done.out, "procfs is writable")
 
 
-@pytest.mark.attack("/sys in the image is a link (no masks)")
+@pytest.mark.attack("masked paths below /sys, which is a link in the image")
 def test_cve_2023_27561_sys_is_a_link(target, bundle):
     """An image's /sys is a link, so that the masks lie elsewhere; nothing masked may be in
     sight."""
@@ -119,7 +119,7 @@ def test_cve_2023_27561_sys_is_a_link(target, bundle):
     holds("/kernel/" not in done.out, "a masked directory is in sight")
 
 
-@pytest.mark.attack("/dev in the image is a link to the host (runc)")
+@pytest.mark.attack("/dev in the image is a link to the host")
 @pytest.mark.parametrize("form", ["absolute", "upwards"])
 @pytest.mark.parametrize("mounted", [True, False])
 def test_cve_2026_41579_dev_is_a_link(target, bundle, outside, form, mounted):
@@ -134,7 +134,7 @@ def test_cve_2026_41579_dev_is_a_link(target, bundle, outside, form, mounted):
     outside.assert_untouched()
 
 
-@pytest.mark.attack("a directory below /dev is a link to the host (crun)")
+@pytest.mark.attack("a directory below /dev in the image is a link to the host")
 @pytest.mark.parametrize("form", ["absolute", "upwards"])
 def test_cve_2026_47766_a_device_behind_a_link(target, bundle, outside, form):
     """A container's device is asked for in a directory that the image has made a link to the host;
@@ -149,7 +149,7 @@ def test_cve_2026_47766_a_device_behind_a_link(target, bundle, outside, form):
     outside.assert_untouched()
 
 
-@pytest.mark.attack("/dev/null in the image as the source of masks")
+@pytest.mark.attack("masked paths, with /dev/null as a link in the image")
 @pytest.mark.parametrize("volume", [True, False])
 def test_cve_2025_31133_null_is_a_link(target, bundle, place, volume):
     """An image's /dev/null is a link to a file of the kernel; no masked path may become that

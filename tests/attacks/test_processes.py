@@ -60,7 +60,7 @@ def test_cve_2019_5736_the_program_at_run(target, new_bundle, watch, program):
 
 # ---- descriptors and memory ---------------------------------------------------------------------
 
-@pytest.mark.attack("the first process that joins a user and pid namespace, as a way to the host")
+@pytest.mark.attack("the host's root through a container's first process, by root of the user namespace that it joins")
 def test_cve_2016_9962_the_first_process_in_joined_namespaces(target, new_bundle, watch, outside):
     """Root of a user namespace looks through the processes of the containers that join it; while
     they are the runtime, with the host's root, he may not."""
@@ -81,7 +81,7 @@ def test_cve_2016_9962_the_first_process_in_joined_namespaces(target, new_bundle
     holds(not any(line.startswith("stolen") for line in lines), f"a way to the host: {set(lines)}")
 
 
-@pytest.mark.attack("the first process of a user namespace in a joined pid namespace")
+@pytest.mark.attack("the host's root through a container's first process, by a neighbour in a shared pid namespace")
 def test_cve_2016_9962_a_new_user_namespace_in_a_joined_pid_namespace(target, new_bundle, watch,
                                                                       outside):
     """A container without CAP_SYS_PTRACE looks through its neighbours, who get a user namespace of
@@ -101,7 +101,7 @@ def test_cve_2016_9962_a_new_user_namespace_in_a_joined_pid_namespace(target, ne
     holds(not any(line.startswith("stolen") for line in lines), f"a way to the host: {set(lines)}")
 
 
-@pytest.mark.attack("a working directory behind a descriptor, at run")
+@pytest.mark.attack("the host's files, through a descriptor of the runtime as working directory, at run")
 @pytest.mark.parametrize("form", ["/proc/self/fd/{}", "/proc/1/fd/{}/", "/link"])
 def test_cve_2024_21626_the_directory_at_run(target, bundle, outside, form):
     """A container's working directory is a descriptor of the runtime's; nothing of the host may be
@@ -116,7 +116,7 @@ def test_cve_2024_21626_the_directory_at_run(target, bundle, outside, form):
         holds(outside.SECRET not in done.out, f"a file of the host was read by way of {number}")
 
 
-@pytest.mark.attack("a program behind a descriptor")
+@pytest.mark.attack("a program of the host, through a descriptor of the runtime")
 @pytest.mark.parametrize("form", ["args", "script"])
 def test_cve_2024_21626_the_program(target, bundle, outside, place, form):
     """A container's program, or its interpreter, is a path through a descriptor of the runtime's;
@@ -168,7 +168,7 @@ def abstract_sockets():
     return {line.split()[-1] for line in lines if line.split()[-1].startswith("@")}
 
 
-@pytest.mark.attack("abstract sockets beside a container on the host's network")
+@pytest.mark.attack("the runtime's abstract sockets, from a container on the host's network")
 def test_cve_2020_15257_abstract_sockets(target, bundle):
     """A container on the host's network looks for sockets of the runtime's that no directory
     protects; there may be none."""
@@ -233,7 +233,7 @@ def test_cve_2020_5291_the_program_gives_no_rights(target):
     holds("security.capability" not in os.listxattr(RUNTIME), "the program has capabilities")
 
 
-@pytest.mark.attack("the image's ps instead of the host's")
+@pytest.mark.attack("the runtime's verb ps, by a program ps in the image")
 def test_cve_2022_1227_ps_of_the_image(target, bundle):
     """An image brings programs with the names of those that list processes; they may not be
     executed when the host lists the container's."""

@@ -58,7 +58,7 @@ def test_cve_2024_45310_directories_in_a_volume(target, bundle, outside, volume)
             outside.assert_untouched()
 
 
-@pytest.mark.attack("files for binds into an image's directory (race)")
+@pytest.mark.attack("targets of bind mounts in a directory of the image (race)")
 def test_cve_2024_0132_files_in_an_images_directory(target, bundle, outside, place):
     """The directory of the image that libraries are bound into is exchanged with a link to the
     host; nothing may be made or mounted there."""
@@ -76,7 +76,7 @@ def test_cve_2024_0132_files_in_an_images_directory(target, bundle, outside, pla
             outside.assert_untouched()
 
 
-@pytest.mark.attack("/proc exchanged for a symlink (race)")
+@pytest.mark.attack("masked paths, with /proc exchanged for a symlink (race)")
 def test_cve_2019_19921_proc_is_exchanged(target, bundle):
     """An image's /proc is exchanged with a link while the container is made; no procfs may be left
     without its masks."""
@@ -90,7 +90,7 @@ def test_cve_2019_19921_proc_is_exchanged(target, bundle):
             holds("writable" not in done.out, "procfs is writable")
 
 
-@pytest.mark.attack("/proc exchanged for another directory (race)")
+@pytest.mark.attack("masked paths, with /proc exchanged for another directory (race)")
 def test_cve_2023_28642_proc_is_exchanged_with_a_directory(target, bundle):
     """An image's /proc is exchanged with another directory while the container is made; no procfs
     may be left without its masks."""
@@ -103,7 +103,7 @@ def test_cve_2023_28642_proc_is_exchanged_with_a_directory(target, bundle):
             holds("writable" not in done.out, "procfs is writable")
 
 
-@pytest.mark.attack("/dev/null exchanged for a symlink (race)")
+@pytest.mark.attack("masked paths, with /dev/null exchanged for a symlink (race)")
 def test_cve_2025_31133_null_is_exchanged(target, bundle, place):
     """A shared /dev/null is exchanged with a link to a file of the kernel; no masked path may
     become that file."""
@@ -142,7 +142,7 @@ def test_cve_2025_52565_pts_is_exchanged(target, bundle, place):
             holds(not (bundle.rootfs / "found").exists(), "/dev/console is a file of the kernel")
 
 
-@pytest.mark.attack("settings diverted by a mount in a shared volume (race)")
+@pytest.mark.attack("writes to procfs diverted by a mount in a shared volume (race)")
 def test_cve_2025_52881_a_mount_is_diverted_into_proc(target, bundle, place, volume):
     """The directory of a mount target is exchanged with a link into procfs; no setting may end in
     the file that is mounted."""

@@ -36,7 +36,7 @@ def test_payload_a_program_gains_by_inheriting(target, gaining):
 
 # ---- ids ----------------------------------------------------------------------------------------
 
-@pytest.mark.attack("ids of a config that wrap to root")
+@pytest.mark.attack("ids in the config that overflow to root's")
 @pytest.mark.parametrize("uid", [-1, -2**32, 2**31, 2**32 - 1, 2**32, 2**64, 2**64 - 1, 1e19])
 @pytest.mark.parametrize("member", ["uid", "gid", "additionalGids"])
 def test_cve_2024_40635_ids_out_of_range(target, bundle, member, uid):
@@ -75,7 +75,7 @@ def test_cve_2022_0811_settings_of_the_machine(target, bundle, key):
         MACHINE.write_text(before)
 
 
-@pytest.mark.attack("sysctls of a network namespace that is the caller's")
+@pytest.mark.attack("sysctls of the caller's network namespace")
 @pytest.mark.parametrize("how", ["absent", "joined"])
 def test_cve_2022_0811_settings_of_the_callers_network(target, bundle, place, how):
     """A container on its caller's network sets that network's settings; they may not change."""
@@ -94,7 +94,7 @@ def test_cve_2022_0811_settings_of_the_callers_network(target, bundle, place, ho
     holds(seen.read_text() == "64\n", "a setting of the caller's network was changed")
 
 
-@pytest.mark.attack("cgroups of the machine behind a bind of /sys")
+@pytest.mark.attack("the machine's cgroups, through a bind mount of /sys")
 def test_cve_2023_25809_cgroups_behind_a_bind_of_sys(target, bundle, place):
     """A container in its caller's user namespace has /sys bound read-only and no cgroup namespace;
     it may not make a cgroup outside of its own."""

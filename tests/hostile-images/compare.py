@@ -33,10 +33,12 @@ NONE = "–"
 MEANINGS = """\
 - **refused**: the tool ended with an error, and nothing outside of its store changed.
 - **contained**: the tool accepted it, and nothing outside changed; the attack had no effect.
-- **accepted**: the tool accepted what it should not: content that differs from its description, or the
-  harm in brackets is in the tree and affects a later mount.
+- **accepted**: the tool accepted what it should have refused: content that contradicts the image's documents
+  (digest, size, type), or the attribute in brackets, on which the kernel acts when the unpacked tree is used.
 - **ESCAPES**: something outside of the tool's store changed.
-- **hangs**, **fills disk**, **fills memory**: it did not end within a minute, or used all that it could get."""
+- **hangs**: the tool did not end within a minute.
+- **fills disk**, **fills memory**: the tool used all the disk or memory that it was given.
+- **–**: not tried, because umoci neither pulls from registries nor runs containers."""
 
 
 # ---- the place ----------------------------------------------------------------------------------
@@ -187,15 +189,16 @@ def escaped(text):
 def table(rows):
     podman, umoci = version("podman", "--version"), version("umoci", "--version")
     lines = ["# Hostile images", "",
-             f"This page shows what Berth, Debian's podman {podman} and Debian's umoci {umoci} do with each item of "
+             "An image can attack the program that unpacks or runs it. "
+             f"This page shows what Berth, Debian's podman {podman} and Debian's umoci {umoci} do with each image of "
              "`tests/hostile-images/`, as root. Berth loads, podman pulls, and umoci unpacks the same "
-             "OCI layout; if only a registry can attack, Berth and podman pull from it. "
-             "If an image attacks when it starts (`run-`, and devices), a container of it is "
-             "run, too.", "", "Measured by `tests/hostile-images/compare.py --write`; "
+             "OCI layout; the items `registry-…`, in which the registry attacks, are pulled by Berth and podman from "
+             "a registry. If an image attacks when it starts (the items `run-…`, and devices), a container of it is "
+             "run, too.", "", "`tests/hostile-images/compare.py --write` measures and writes this page; "
              "`tests/integration/test_hostile_images.py` checks Berth's column, also as an "
              "ordinary user and with layers that are EROFS images.", "", MEANINGS, "",
-             "Each item gets 512 MB of disk, 1.5 GB of memory and a minute. For two items a limit of "
-             "Berth is lowered to save time: " + ", ".join(
+             "A tool gets 512 MB of disk, 1.5 GB of memory and a minute for each item. For two items one of Berth's "
+             "limits is lowered to save time: " + ", ".join(
                  f"`{item.name}` (`{key}={value}`)" for item in make.ITEMS
                  for key, value in item.environment.items()) + ".", "",
              "| Item | Attack | Berth | podman | umoci |", "| --- | --- | --- | --- | --- |"]

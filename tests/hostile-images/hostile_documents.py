@@ -93,12 +93,12 @@ def raw_manifest(data):
 
 
 # ---- digests and sizes ----
-item("digest-of-the-layer-wrong", "a layer's blob with one bit turned over", swapped, lie=True,
+item("digest-of-the-layer-wrong", "a layer's blob with one bit flipped", swapped, lie=True,
      says="has digest sha256:* and 151 bytes instead of 151")
-item("diff-id-wrong", "the config promises other content than the layer has",
+item("diff-id-wrong", "a diff id in the config that is not the unpacked layer's digest",
      lambda: layout(HELLO, diff_ids=[NOBODY]), lie=True,
      says="check the unpacked bytes: they have digest 'sha256:*', the config says 'sha256:0*0'")
-item("diff-ids-swapped", "the diff ids of two layers change places",
+item("diff-ids-swapped", "the diff ids of two layers, swapped",
      lambda: layout(HELLO, entries(file("b")), diff_ids=[
          images.digest_of(entries(file("b"))), images.digest_of(HELLO)]), lie=True,
      says="check the unpacked bytes: they have digest 'sha256:*', the config says 'sha256:*'")
@@ -117,48 +117,48 @@ item("size-of-the-layer-too-large", "a descriptor with a larger size than the bl
 item("size-of-the-layer-negative", "a descriptor with a negative size", first_layer(size=-1),
      lie=True,
      says="layers[0].size: -1 is out of range")
-item("size-of-the-manifest-wrong", "the index has another size of the manifest",
+item("size-of-the-manifest-wrong", "an index with a wrong size of the manifest",
      with_index(lambda made: made.entry.update(size=7)), lie=True,
      says="bytes instead of 7")
 item("digest-is-a-path", "a digest that leads out of blobs/ (CVE-2024-3727)",
      first_layer(digest="sha256:" + f"{UP}{CANARY[1:]}/precious"),
      says="layers[0].digest: read digest 'sha256:../*': expected 'sha256:' and 64 "
           "hexadecimal digits")
-item("digest-of-another-kind", "a digest of a kind that nobody computes",
+item("digest-of-another-kind", "a digest of an algorithm that OCI does not register (md5)",
      first_layer(digest="md5:d41d8cd98f00b204e9800998ecf8427e"),
      says="layers[0].digest: read digest 'md5:*': expected 'sha256:' and 64 hexadecimal digits")
 
 # ---- documents ----
-item("index-nested-1000", "a thousand indexes in each other", lambda: nested(1000),
+item("index-nested-1000", "a thousand indexes, each inside the one before", lambda: nested(1000),
      says="indexes inside indexes",
-     why="no index of a registry is deeper than two, and each level is a request")
-item("index-that-is-its-own-entry", "an index that leads to itself", loop,
+     why="indexes in registries are at most two deep, and each level costs a request")
+item("index-that-is-its-own-entry", "an index that lists itself", loop,
      says="has digest sha256:* and 301 bytes instead of 301")
-item("manifest-is-also-an-index", "one document, two meanings (CVE-2021-41190)", both_kinds,
+item("manifest-is-also-an-index", "one document that is both a manifest and an index (CVE-2021-41190)", both_kinds,
      lie=True,
      says="it is an index and a manifest at once, so its meaning would depend on the reader")
 item("manifest-of-20-mb", "a manifest of 20 MB",
      lambda: raw_manifest(b'{"schemaVersion": 2, "x": "' + b"x" * 20_000_000 + b'"}'),
      says="larger than 4194304 bytes")
-item("manifest-of-100000-brackets", "JSON that is a hundred thousand deep",
+item("manifest-of-100000-brackets", "JSON with a hundred thousand nested brackets",
      lambda: raw_manifest(b"[" * 100_000 + b"]" * 100_000),
      says="nested too deeply")
-item("manifest-with-100000-layers", "a layer a hundred thousand times", edited(
+item("manifest-with-100000-layers", "the same layer, listed a hundred thousand times", edited(
     lambda m: m.update(layers=m["layers"] * 100_000)),
      says="larger than 4194304 bytes")
 item("config-of-20-mb", "a config of 20 MB",
      configured(lambda c: c["config"].update(Labels={"x": "x" * 20_000_000})),
      says="its config is larger than the 4 MiB allowed",
-     why="it is read whole at every start; the largest that registries keep have some hundred kilobytes")
-item("config-says-it-is-a-layer", "the config's type is a layer's", edited(
+     why="the whole config is read at every start; the largest ones in registries have some hundred kilobytes")
+item("config-says-it-is-a-layer", "a config with the media type of a layer", edited(
     lambda m: m["config"].update(mediaType=images.OCI["gzip"])), lie=True,
      says="it is not a container image but an artifact of type "
           "'application/vnd.oci.image.layer.v1.tar+gzip'; try: the tool for such artifacts, such as helm or oras")
-item("layer-says-it-is-a-config", "a layer's type is a config's",
+item("layer-says-it-is-a-config", "a layer with the media type of a config",
      first_layer(mediaType=images.OCI["config"]), lie=True,
      says="layer media type 'application/vnd.oci.image.config.v1+json' is unknown; tar, "
           "tar+gzip and tar+zstd can be unpacked")
-item("layer-of-an-unknown-kind", "a layer of a kind that nobody knows",
+item("layer-of-an-unknown-kind", "a layer of an unknown media type",
      first_layer(mediaType="application/x-evil"), lie=True,
      says="layer media type 'application/x-evil' is unknown; tar, tar+gzip and tar+zstd "
           "can be unpacked")
@@ -166,13 +166,13 @@ item("layer-elsewhere", "a foreign layer, to be fetched from the address it name
      first_layer(mediaType="application/vnd.oci.image.layer.nondistributable.v1.tar+gzip",
                  digest=NOBODY, urls=["http://169.254.169.254/latest/meta-data"]),
      says="it has no 'blobs/sha256/0*0'")
-item("name-is-a-path", "the name in the layout leads out of the store",
+item("name-is-a-path", "an image name in the layout that is a path out of the store",
      with_index(lambda made: made.entry["annotations"].update({
          "io.containerd.image.name": f"{UP}{CANARY[1:]}/made"})
          if "annotations" in made.entry else made.entry.update(annotations={
              "org.opencontainers.image.ref.name": "latest",
              "io.containerd.image.name": f"{UP}{CANARY[1:]}/made"})), expect="contained")
-item("label-with-escape", "a label that repaints the terminal",
+item("label-with-escape", "a label with control sequences for the terminal",
      configured(lambda c: c["config"].update(Labels={"x": "\x1b[2J\nberth: all is well"})),
      expect="contained")
 item("label-asks-the-engine", "labels and annotations that other engines obeyed (CVE-2026-53488)",
@@ -191,22 +191,24 @@ def larger(exchange):
     return exchange.answer(200, exchange.content[1] + b"x" * (1 << 20))
 
 
-item("registry-sends-other-bytes", "a blob of other bytes of the same size", PULLED, lie=True,
+item("registry-sends-other-bytes", "the registry sends other bytes than the blob's, of the same size", PULLED, lie=True,
      faults={"blobs": [lambda e: e.answer(200, b"x" * len(e.content[1]))]},
      says="its bytes have digest 'sha256:*'")
-item("registry-sends-more", "a blob with something behind it", PULLED, lie=True,
+item("registry-sends-more", "the registry sends more bytes than the blob has", PULLED, lie=True,
      faults={"blobs": [larger]},
      says="the answer is longer than * bytes")
-item("registry-cuts-a-blob", "a blob that is cut, in an answer that says it is whole", PULLED,
+item("registry-cuts-a-blob",
+     "the registry sends only the start of a blob, in an answer that is complete for HTTP", PULLED,
      lie=True, faults={"blobs": [hostile_registry.truncated(50)]},
      says="50 of * bytes arrived")
-item("registry-redirects-forever", "a redirect to itself", PULLED,
+item("registry-redirects-forever", "the registry redirects a blob's address to itself", PULLED,
      faults={"blobs": [hostile_registry.redirected_to_itself]},
      says="more than 10 redirects")
 item("registry-sends-a-manifest-of-20-mb", "a manifest of 20 MB", PULLED,
      faults={"manifests": [hostile_registry.replaced(b" " * 20_000_000, images.OCI["manifest"])]},
      says="the answer is longer than 4194304 bytes")
-item("registry-lies-about-the-type", "the answer says index, the manifest says manifest", PULLED,
+item("registry-lies-about-the-type",
+     "the answer's Content-Type says index, the document's mediaType says manifest", PULLED,
      lie=True, faults={"manifests": [lambda e: e.answer(
          200, e.content[1], {"Content-Type": images.OCI["index"]})]},
      says="it was announced as 'application/vnd.oci.image.index.v1+json' but calls itself "

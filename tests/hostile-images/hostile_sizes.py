@@ -42,9 +42,9 @@ def zstd(data):
 
 
 # ---- numbers ----
-item("size-negative", "a size of -1 in base 256", of_tar(record("n", size=b"\xff" * 12)),
+item("size-negative", "a file size of -1 in base 256", of_tar(record("n", size=b"\xff" * 12)),
      says=NUMBER)
-item("size-of-eight-exabytes", "a size of 63 bits",
+item("size-of-eight-exabytes", "a file size of 63 bits",
      of_tar(record("n", size=b"\x80\0\0\0\x7f" + bytes(7))), says=NUMBER)
 item("size-negative-in-pax", "pax size=-1", of_tar(pax(("size", "-1")), record("n")),
      says="pax size '-1' is not a valid number")
@@ -58,14 +58,14 @@ item("time-before-all-time", "a time of 2^62 seconds before 1970",
      of_tar(pax(("mtime", f"-{1 << 62}.999999999")), record("n")), expect="contained")
 item("time-that-is-none", "a time that is not a number", of_tar(pax(("mtime", "1e9")), record("n")),
      says="pax mtime is not a valid time")
-item("checksum-wrong", "a header whose sum is wrong", of_tar(b"y" + record("x")[1:]),
+item("checksum-wrong", "a header with a wrong checksum", of_tar(b"y" + record("x")[1:]),
      says="tar: a header has a wrong checksum")
-item("data-after-the-end", "members behind a zero block",
+item("data-after-the-end", "entries after a zero block",
      lambda: layout(record("a") + bytes(512) + record("b") + END),
      says="tar: data follows a zero block")
-item("no-end-blocks", "an archive that ends behind its last member",
+item("no-end-blocks", "an archive without zero blocks after its last entry",
      lambda: layout(record("a")), expect="contained")
-item("bytes-after-the-archive", "3 MB of garbage behind the end",
+item("bytes-after-the-archive", "3 MB of garbage after the archive's end",
      lambda: layout(record("a") + END + b"z" * 3_000_000), expect="contained")
 
 # ---- headers ----
@@ -80,21 +80,21 @@ item("pax-header-of-1-gb", "an extended header of 1 GB", huge_header(b"x"),
      says="an extended header of 1073741824 bytes, more than the 1 MiB allowed")
 item("global-header-of-1-gb", "a global header of 1 GB", huge_header(b"g"),
      says="a global header of 1073741824 bytes, more than the 1 MiB allowed")
-item("long-name-of-1-gb", "GNU's long name of 1 GB", huge_header(b"L"),
+item("long-name-of-1-gb", "a GNU long name of 1 GB", huge_header(b"L"),
      says="an extended header of 1073741824 bytes, more than the 1 MiB allowed")
-item("xattr-of-1-gb", "one attribute of 1 GB",
+item("xattr-of-1-gb", "one extended attribute of 1 GB",
      lambda: of_blob(Repeated(
          member(record("h", b"x", size=octal(GIB)) + b"1073741824 SCHILY.xattr.user.large="),
          member(bytes(ZEROS)), GIB // ZEROS)),
      says="an extended header of 1073741824 bytes, more than the 1 MiB allowed")
-item("pax-headers-in-a-row", "a thousand extended headers for one member",
+item("pax-headers-in-a-row", "a thousand extended headers for one entry",
      of_tar(*[pax(("comment", "x"))] * 1000, record("f")),
      says="more than 16 extended headers before one entry",
-     why="writers make one, and a second and third where names are long")
-item("pax-record-too-long", "a record longer than its header",
+     why="programs that write archives create one, and a second and a third for long names")
+item("pax-record-too-long", "a pax record longer than its header",
      of_tar(record("h", b"x", content=b"999 path=x\n"), record("f")),
      says="a pax header has a record of a wrong length")
-item("pax-record-without-a-key", "a record without a key",
+item("pax-record-without-a-key", "a pax record without a key",
      of_tar(record("h", b"x", content=b"5 =x\n"), record("f")),
      says="a pax header has a record without a key or an end")
 
@@ -123,46 +123,46 @@ def lines(text, size=100):
 
 
 MAP = "entry 's': its sparse map "
-item("sparse-gnu-overlaps", "GNU's old map: parts that overlap",
+item("sparse-gnu-overlaps", "old GNU sparse map: parts that overlap",
      old_sparse([(0, 6), (4, 2)], 100), says=MAP + "goes back or overlaps")
-item("sparse-gnu-without-end", "GNU's old map: extensions that hold nothing, one after the other",
+item("sparse-gnu-without-end", "old GNU sparse map: a thousand extension headers without entries",
      old_sparse([(0, 8)], 100, (bytes(504) + b"\1" + bytes(7)) * 1000),
      says=MAP + "contains something that is not a number")
-item("sparse-gnu-of-exabytes", "GNU's old map: a hole of exabytes",
+item("sparse-gnu-of-exabytes", "old GNU sparse map: a hole of exabytes",
      old_sparse([(0, 8)], 1 << 59), says=RAISE)
-item("sparse-0.0-past-the-end", "the map of pax 0.0 goes beyond the file",
+item("sparse-0.0-past-the-end", "pax sparse map 0.0: beyond the end of the file",
      sparse(("GNU.sparse.size", "100"), ("GNU.sparse.numblocks", "1"), ("GNU.sparse.offset", "96"),
             ("GNU.sparse.numbytes", "8")), says=MAP + "goes beyond the end of the file")
-item("sparse-0.1-odd", "the map of pax 0.1 ends in the middle of a part",
+item("sparse-0.1-odd", "pax sparse map 0.1: ends in the middle of a part",
      sparse(("GNU.sparse.size", "100"), ("GNU.sparse.map", "0,8,9")),
      says=MAP + "ends in the middle of a part")
-item("sparse-0.1-overflow", "offset and length of pax 0.1 sum to 2^64",
+item("sparse-0.1-overflow", "pax sparse map 0.1: offset and length sum to 2^64",
      sparse(("GNU.sparse.size", "100"), ("GNU.sparse.map", f"{(1 << 64) - 8},8")),
      says=MAP + "goes beyond the end of the file")
-item("sparse-1.0-without-end", "the map of pax 1.0 does not end (Go's CVE-2025-58183)",
+item("sparse-1.0-without-end", "pax sparse map 1.0: without an end (Go's CVE-2025-58183)",
      lines("262144\n" + "0\n0\n" * 262_144), says=MAP + "does not end")
-item("sparse-1.0-of-1e9-parts", "the map of pax 1.0 says that it has a milliard of parts",
+item("sparse-1.0-of-1e9-parts", "pax sparse map 1.0: claims a billion parts",
      lines("1000000000\n"), says=MAP + "has too many parts")
-item("sparse-1.0-of-exabytes", "a file of pax 1.0 that is exabytes of hole",
+item("sparse-1.0-of-exabytes", "pax sparse map 1.0: a hole of exabytes",
      lines("1\n0\n8\n", 1 << 59), says=RAISE)
-item("sparse-of-a-petabyte-in-parts", "a thousand files of 900 GB of hole each",
+item("sparse-of-a-petabyte-in-parts", "a thousand sparse files, each with a hole of 900 GB",
      lambda: layout(b"".join(pax(("GNU.sparse.size", str(900 << 30)), ("GNU.sparse.map", "0,8"))
                              + record(f"s{n}", content=b"12345678") for n in range(1000)) + END),
      says=RAISE)
 
 # ---- bombs ----
-item("bomb-gzip", "10 MB of gzip that are one file of 10 GB",
+item("bomb-gzip", "10 MB of gzip that unpack to one file of 10 GB",
      lambda: bomb(record("zeros", size=octal(10 * GIB)), 10 * GIB), says=RAISE)
-item("bomb-zstd", "3 MB of zstd that are one file of 100 GB",
+item("bomb-zstd", "3 MB of zstd that unpack to one file of 100 GB",
      lambda: of_blob(Repeated(zstd(record("zeros", size=octal(100 * GIB))), zstd_zeros(GIB), 100,
                               zstd(END)), "zstd"), says=RAISE)
-item("bomb-of-small-files", "10 MB of zstd that are 100 GB in files of 64 MB",
+item("bomb-of-small-files", "10 MB of zstd that unpack to 100 GB in files of 64 MB",
      lambda: of_blob(Repeated(b"", b"".join(
          zstd(record(f"zeros{n}", size=octal(64 << 20))) + zstd_zeros(64 << 20)
          for n in range(100)), 16, zstd(END)), "zstd"),
      environment={"BERTH_UNPACK_LIMITS": "bytes=64m"},
      says="the layer unpacks to more than 67108864 bytes; " + RAISE)
-item("entries-ten-million", "ten million empty files, all in 20 MB",
+item("entries-ten-million", "ten million empty files in 20 MB of gzip",
      lambda: of_blob(Repeated(b"", member(b"".join(
          record(f"d{n % 64}/f{n % 512}") for n in range(16384))), 611, member(END))),
      environment={"BERTH_UNPACK_LIMITS": "entries=10000"},
@@ -187,15 +187,15 @@ def labelled(kind, compression):
 
 item("gzip-truncated", "gzip that ends in the middle", of_stream(member(SMALL)[:-20]),
      says="gzip: it is cut short")
-item("gzip-wrong-sum", "gzip whose checksum is wrong",
+item("gzip-wrong-sum", "gzip with a wrong checksum",
      of_stream(member(SMALL)[:-8] + bytes(4) + member(SMALL)[-4:]),
      says="gzip: the checksum does not hold")
-item("gzip-then-garbage", "gzip with something behind it",
+item("gzip-then-garbage", "gzip with garbage after its end",
      of_stream(member(SMALL) + b"garbage"), says="gzip: something follows its end")
 item("gzip-of-two-members", "a second gzip member with other files",
      of_stream(member(record("one")) + member(record("two") + END),
                data=record("one") + record("two") + END), expect="contained")
-item("gzip-of-a-million-members", "a million gzip members without a byte in them",
+item("gzip-of-a-million-members", "a million empty gzip members",
      lambda: of_blob(Repeated(member(SMALL), member(b""), 1_000_000),
                      diff_id=images.digest_of(SMALL)), expect="contained")
 item("zstd-window-of-2-gib", "zstd that asks for 2 GiB of memory",
@@ -203,13 +203,13 @@ item("zstd-window-of-2-gib", "zstd that asks for 2 GiB of memory",
      says="zstd: it needs a window of more than the 128 MiB allowed")
 item("zstd-truncated", "zstd that ends in the middle", of_stream(zstd(SMALL)[:-6], "zstd"),
      says="zstd: it is cut short")
-item("kind-plain-says-gzip", "a plain tar whose type says gzip", labelled("gzip", "none"),
+item("kind-plain-says-gzip", "a plain tar whose media type says gzip", labelled("gzip", "none"),
      expect="contained")
-item("kind-gzip-says-plain", "gzip whose type says plain", labelled("none", "gzip"),
+item("kind-gzip-says-plain", "gzip whose media type says plain tar", labelled("none", "gzip"),
      expect="contained")
-item("kind-zstd-says-gzip", "zstd whose type says gzip", labelled("gzip", "zstd"),
+item("kind-zstd-says-gzip", "zstd whose media type says gzip", labelled("gzip", "zstd"),
      expect="contained")
-item("layer-of-nothing", "a layer of no bytes at all",
+item("layer-of-nothing", "a layer of zero bytes",
      lambda: layout(b"", compression="none"), expect="contained")
 item("layer-of-noise", "a layer that is not a tar",
      lambda: layout(b"\xa5" * 4096), says="tar: a header has a wrong checksum")

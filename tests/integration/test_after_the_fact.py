@@ -182,7 +182,7 @@ def test_a_program_for_another_architecture(berth, failing, push):
     line = berth.run("run", "--rm", "--quiet", failing, "/opt/foreign")
     assert line.returncode == 126
     assert reasons(line.stderr) == [
-        "berth: why: the command is for another architecture than this machine's, or a script without "
+        "berth: why: the command is for another architecture than this machine's, or is a script without "
         "'#!'; try: an image for this machine, or the shell before the script"]
     image = push(images.build([images.layer([images.file("app", failing_programs.FOREIGN, mode=0o755)])],
                               architecture="arm64"))

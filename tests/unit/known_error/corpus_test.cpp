@@ -122,7 +122,7 @@ TEST(Table, has_a_message_for_nearly_every_complaint) {
 /// The rows as docs/known-errors.md shows them.
 std::string documented() {
   constexpr std::string_view kLevels[] = {"cause", "effect", "sign"};
-  std::string out = "| Id | | Says | Why | Try |\n| --- | --- | --- | --- | --- |\n";
+  std::string out = "| Id | Kind | Message | Why | Try |\n| --- | --- | --- | --- | --- |\n";
   for (const Row& row : rows()) {
     out += "| `" + std::string(row.id) + "` | " +
            std::string(kLevels[static_cast<size_t>(row.level)]) + " | `` " +
