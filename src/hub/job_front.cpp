@@ -14,7 +14,7 @@
 namespace berth::hub {
 namespace {
 
-constexpr size_t kMostKnownJobs = 4096;
+constexpr size_t kMostKnownObjects = 4096;
 constexpr size_t kMostType = 255;
 
 /// The value in "artifactType=application%2Fvnd…", as Berth's client writes it. Nothing for any
@@ -151,17 +151,17 @@ std::optional<oci::Descriptor> Belongings::blob(const Digest& digest) const {
 void Belongings::learn(const Digest& digest, std::string_view bytes, std::string_view media_type) {
   auto parsed = oci::parse_manifest(bytes, media_type);
   std::lock_guard lock(mutex_);
-  if (manifests_.size() < kMostKnownJobs) manifests_.insert(digest);
+  if (manifests_.size() < kMostKnownObjects) manifests_.insert(digest);
   if (!parsed.ok()) return;
   if (const auto* index = std::get_if<oci::Index>(&*parsed)) {
     for (const oci::Descriptor& entry : index->manifests) {
-      if (manifests_.size() < kMostKnownJobs) manifests_.insert(entry.digest);
+      if (manifests_.size() < kMostKnownObjects) manifests_.insert(entry.digest);
     }
     return;
   }
   const auto& manifest = std::get<oci::Manifest>(*parsed);
   auto add = [&](const oci::Descriptor& blob) {
-    if (blobs_.size() < kMostKnownJobs) blobs_.emplace(blob.digest, blob);
+    if (blobs_.size() < kMostKnownObjects) blobs_.emplace(blob.digest, blob);
   };
   add(manifest.config);
   for (const oci::Descriptor& layer : manifest.layers) add(layer);

@@ -104,7 +104,7 @@ void read_rule(std::string_view line, const std::string& quoted, ForwardChain& c
 
 }  // namespace
 
-Names names_for(const std::string& directory) {
+InterfaceNames names_for(const std::string& directory) {
   if (directory == kDefaultDirectory) return {"berth0", "bv0."};
   uint32_t hash = 2166136261;  // FNV-1a
   for (unsigned char c : directory) hash = (hash ^ c) * 16777619;
@@ -112,7 +112,7 @@ Names names_for(const std::string& directory) {
   return {"berth" + tag, "bv" + tag + "."};
 }
 
-Names names_for_network(const std::string& id) {
+InterfaceNames names_for_network(const std::string& id) {
   return {"berthn" + id.substr(0, 8), "bn" + id.substr(0, kNetworkDigits) + "."};
 }
 
@@ -214,11 +214,11 @@ Result<std::string> make_bridge_rules(const RuleInputs& inputs) {
   return text;
 }
 
-std::string drop_rules(const Names& names) {
+std::string drop_rules(const InterfaceNames& names) {
   return drop("ip", names.bridge);
 }
 
-std::string drop_bridge_rules(const Names& names) {
+std::string drop_bridge_rules(const InterfaceNames& names) {
   return drop("bridge", names.bridge);
 }
 

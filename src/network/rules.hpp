@@ -12,7 +12,7 @@ namespace berth::network {
 
 /// The names that one instance of Berth uses on a machine. Each state directory, the default or
 /// another one, is an instance with its own bridge and rules.
-struct Names {
+struct InterfaceNames {
   std::string bridge;       ///< also the name of the tables: "berth0"; kBridges stands for all
                             ///< bridges
   std::string port_prefix;  ///< of the host's ends of the containers' interfaces: "bv0."
@@ -20,14 +20,14 @@ struct Names {
 /// The names for `directory`, where the leases are. They have only letters, digits and dots,
 /// whatever the name of `directory`, because they become part of rules. The prefix and five digits
 /// have at most 15 bytes.
-Names names_for(const std::string& directory);
+InterfaceNames names_for(const std::string& directory);
 
 inline constexpr const char* kBridges = "berth*";
 
 /// The same for the named network with the id `id`, 64 hexadecimal digits: ids of networks of one
 /// machine differ in their first kNetworkDigits.
 inline constexpr size_t kNetworkDigits = 6;
-Names names_for_network(const std::string& id);
+InterfaceNames names_for_network(const std::string& id);
 
 /// The input of the rules. We made or parsed every string in it.
 /// The interface of the holder's network namespace to the outside.
@@ -37,7 +37,7 @@ inline constexpr const char* kOutsideInterface = "tap0";
 inline constexpr const char* kFromOutside = "outside";
 
 struct RuleInputs {
-  Names names;
+  InterfaceNames names;
   Subnet subnet;
   std::vector<Lease> leases;           ///< of its containers, reduced to this network
   std::vector<std::string> forwarded;  ///< host interfaces for which we enabled forwarding
@@ -52,8 +52,8 @@ Result<std::string> make_rules(const RuleInputs& inputs);
 /// addresses; separate, because a kernel may lack it.
 Result<std::string> make_bridge_rules(const RuleInputs& inputs);
 /// Removes either table; a missing one is fine.
-std::string drop_rules(const Names& names);
-std::string drop_bridge_rules(const Names& names);
+std::string drop_rules(const InterfaceNames& names);
+std::string drop_bridge_rules(const InterfaceNames& names);
 
 /// A chain of another program (Docker, ufw, a site) through which each forwarded IPv4 packet
 /// passes. nftables runs all such chains: our accept does not help if another one drops.

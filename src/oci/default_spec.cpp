@@ -22,7 +22,7 @@ constexpr std::array<std::string_view, 12> kMaskedPaths{"/proc/acpi",
 constexpr std::array<std::string_view, 5> kReadonlyPaths{"/proc/bus", "/proc/fs", "/proc/irq",
                                                          "/proc/sys", "/proc/sysrq-trigger"};
 
-Process default_process() {
+Process template_process() {
   Process process;
   process.terminal = true;
   process.args = {"sh"};
@@ -76,12 +76,12 @@ std::vector<Mount> kernel_mounts(const KernelMounts& choices) {
   };
 }
 
-Spec default_spec() {
+Spec template_spec() {
   Spec spec;
   spec.root.path = "rootfs";
   spec.root.readonly = true;
   spec.hostname = "berth";
-  spec.process = default_process();
+  spec.process = template_process();
   spec.mounts = kernel_mounts({});
   for (const char* type : {"pid", "network", "ipc", "uts", "mount", "cgroup"}) {
     spec.linux_.namespaces.push_back({type, ""});
@@ -94,8 +94,8 @@ Spec default_spec() {
   return spec;
 }
 
-Spec default_rootless_spec(uint32_t uid, uint32_t gid) {
-  Spec spec = default_spec();
+Spec template_rootless_spec(uint32_t uid, uint32_t gid) {
+  Spec spec = template_spec();
   KernelMounts choices;
   choices.bind_sysfs = true;
   choices.tty_group = false;

@@ -34,9 +34,9 @@ std::span<const std::string_view> default_readonly_paths();
 
 /// A config.json to start from, as other runtimes' `spec` writes it: a shell in ./rootfs. Only for
 /// berth-runtime's verb `spec`.
-Spec default_spec();
-/// default_spec() for an ordinary user, mapped to root in the container: no network namespace, no
+Spec template_spec();
+/// template_spec() for an ordinary user, mapped to root in the container: no network namespace, no
 /// limits.
-Spec default_rootless_spec(uint32_t uid, uint32_t gid);
+Spec template_rootless_spec(uint32_t uid, uint32_t gid);
 
 }  // namespace berth::oci

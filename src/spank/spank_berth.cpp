@@ -416,7 +416,7 @@ void kill_berth() {
 }
 
 /// Lets the container end, and waits until no process of it is left.
-void end_container() {
+void end_for_removal() {
   if (!has_descriptors()) return;
   close_and_forget(plugin.berth.order);  // still open if no task was ever forked
   if (plugin.ours < 0) return;
@@ -563,7 +563,7 @@ BERTH_HOOK slurm_spank_task_exit(spank_t spank, int, char**) {
   if (!plugin.wanted) return 0;
   int status = item_of(spank, S_TASK_EXIT_STATUS, 0);
   plugin.killed = plugin.killed || (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-  if (++plugin.ended >= plugin.tasks) end_container();
+  if (++plugin.ended >= plugin.tasks) end_for_removal();
   return 0;
 }
 
@@ -587,6 +587,6 @@ BERTH_HOOK slurm_spank_job_epilog(spank_t spank, int argc, char** argv) {
 
 BERTH_HOOK slurm_spank_exit(spank_t, int, char**) {
   plugin.board.reset();  // end the thread before Slurm unloads the plugin
-  if (plugin.wanted) end_container();
+  if (plugin.wanted) end_for_removal();
   return 0;
 }

@@ -15,11 +15,11 @@ namespace berth::transfer {
 Result<image::TransferResult> push(const image::PushRequest& request, const EventSink& events,
                                    Cancel& cancel);
 
-/// Pushes the objects of several images that a repository lacks (mounted from another repository if
-/// possible), then an index of the images. Clients of the tag see either the old index or the
-/// complete new one.
-/// Errors: usage (no tag, no entry, two entries of one digest), not_found (no such image), denied,
-/// busy, io, interrupted; each begins "cannot publish '…'".
+/// With a key, signs each entry and the index. Pushes the objects of several images that a
+/// repository lacks (mounted from another repository if possible), then an index of the images.
+/// Clients of the tag see either the old index or the complete new one. Errors: usage (no tag, no
+/// entry, two entries of one digest), not_found (no such image), denied, busy, io, interrupted;
+/// each begins "cannot publish '…'".
 Result<image::TransferResult> publish(const image::PublishRequest& request, const EventSink& events,
                                       Cancel& cancel);
 

@@ -3,7 +3,7 @@
 #include "engine/container/list.hpp"
 #include "engine/container/volume_store.hpp"
 #include "engine/inspect/inspect.hpp"
-#include "engine/network/networks.hpp"
+#include "engine/network/network_store.hpp"
 
 namespace berth::cli {
 namespace {

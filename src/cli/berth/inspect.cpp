@@ -5,7 +5,7 @@
 #include "cli/berth/common.hpp"
 #include "cli/berth/document_format.hpp"
 #include "engine/container/volume_store.hpp"
-#include "engine/network/networks.hpp"
+#include "engine/network/network_store.hpp"
 
 namespace berth::cli {
 namespace {

@@ -3,8 +3,9 @@
 #include "cli/berth/common.hpp"
 #include "cli/berth/prune.hpp"
 #include "cli/berth/show/list_rows.hpp"
+#include "engine/network/attachment.hpp"
 #include "engine/network/connect.hpp"
-#include "engine/network/networks.hpp"
+#include "engine/network/network_store.hpp"
 
 namespace berth::cli {
 namespace {

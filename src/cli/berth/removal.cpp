@@ -13,7 +13,7 @@ Result<int> remove_containers(Session& session, const std::vector<std::string>& 
   std::vector<std::string> names;
   std::map<std::string, std::string> ids;
   int ending = for_each_argument(session, containers, [&](const std::string& name) -> Result<void> {
-    auto ended = engine::end_container(session.context, name, end);
+    auto ended = engine::end_for_removal(session.context, name, end);
     bool missing = !ended.ok() && ended.error().kind == Kind::not_found;
     if (missing && end.force) return {};
     ids[name] = TRY(std::move(ended));

@@ -53,8 +53,8 @@ Result<void> send_signal(const Context& context, const std::string& id, int numb
 
 }  // namespace
 
-Result<std::string> end_container(const Context& context, std::string_view reference,
-                                  EndOptions options) {
+Result<std::string> end_for_removal(const Context& context, std::string_view reference,
+                                    EndOptions options) {
   std::string id = TRY(resolve_container(context, reference));
   auto taken = ContainerDirectory::take_over(context.paths, id);
   if (!taken.ok()) {
@@ -115,7 +115,7 @@ Result<std::optional<std::string>> id_of_name(const Context& context, const std:
 
 Result<void> end_replaced(const Context& context, const std::string& name) {
   auto id = TRY(id_of_name(context, name));
-  if (id) TRY(end_container(context, *id, {.force = true}));
+  if (id) TRY(end_for_removal(context, *id, {.force = true}));
   return {};
 }
 

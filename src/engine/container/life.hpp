@@ -24,12 +24,12 @@ struct EndOptions {
 };
 /// Ends everything of a container except its files; returns its id.
 /// Errors: not_found, busy (it runs and `force` is not set).
-Result<std::string> end_container(const Context& context, std::string_view reference,
-                                  EndOptions options);
+Result<std::string> end_for_removal(const Context& context, std::string_view reference,
+                                    EndOptions options);
 
 enum class AnonymousVolumes { keep, remove };
-/// Removes the container `id` after end_container(); does nothing if the container removed itself.
-/// Errors: busy (another process uses it), io.
+/// Removes the container `id` after end_for_removal(); does nothing if the container removed
+/// itself. Errors: busy (another process uses it), io.
 Result<void> remove_container(const Context& context, const std::string& id,
                               AnonymousVolumes volumes);
 

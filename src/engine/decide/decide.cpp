@@ -10,7 +10,7 @@
 #include "base/text.hpp"
 #include "engine/container/rootfs_setup.hpp"
 #include "engine/context/paths.hpp"
-#include "engine/decide/check.hpp"
+#include "engine/decide/check_flags.hpp"
 #include "engine/decide/image_mounts.hpp"
 #include "engine/decide/mpi.hpp"
 #include "engine/decide/spec.hpp"

@@ -6,7 +6,7 @@
 
 #include "engine/container/list.hpp"
 #include "engine/container/volumes_of_container.hpp"
-#include "engine/decide/check.hpp"
+#include "engine/decide/check_flags.hpp"
 #include "engine/decide/image_mounts.hpp"
 #include "engine/image/rootfs_driver.hpp"
 #include "engine/image/store.hpp"

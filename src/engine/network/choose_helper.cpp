@@ -9,7 +9,7 @@
 
 #include "base/text.hpp"
 #include "engine/context/paths.hpp"
-#include "engine/network/networks.hpp"
+#include "engine/network/network_store.hpp"
 #include "network/address.hpp"
 #include "sys/file/file.hpp"
 #include "sys/machine/packages.hpp"

@@ -8,9 +8,10 @@
 
 #include "base/text.hpp"
 #include "engine/container/list.hpp"
+#include "engine/network/attachment.hpp"
 #include "engine/network/leases.hpp"
 #include "engine/network/network.hpp"
-#include "engine/network/networks.hpp"
+#include "engine/network/network_store.hpp"
 #include "engine/state/directory.hpp"
 #include "engine/state/journal.hpp"
 #include "json/fields.hpp"

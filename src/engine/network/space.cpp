@@ -9,10 +9,11 @@
 #include "engine/container/list.hpp"
 #include "engine/context/paths.hpp"
 #include "engine/context/privilege.hpp"
+#include "engine/network/attachment.hpp"
 #include "engine/network/choose_helper.hpp"
 #include "engine/network/leases.hpp"
 #include "engine/network/network.hpp"
-#include "engine/network/networks.hpp"
+#include "engine/network/network_store.hpp"
 #include "json/fields.hpp"
 #include "sys/file/file.hpp"
 

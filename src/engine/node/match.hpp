@@ -84,7 +84,7 @@ enum class Remarks {
 
 /// Judges an image that was just unpacked, using the findings in its files. Records it if the image
 /// does not run here. Reports nothing if this machine has no profile, or if the image has another
-/// architecture, which only a user can have requested.
+/// architecture: of that the pull warns, and each start (engine/pull/pull.cpp).
 /// Errors: unsupported (the image does not run here).
 Result<void> judge_unpacked(const Context& context, const GpuWish& wish, const image::Image& image,
                             Remarks remarks);

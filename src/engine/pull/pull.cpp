@@ -65,18 +65,23 @@ PullWish pull_of(const RunRequest& request, const RunCall& call) {
   return wish;
 }
 
+oci::Platform platform_of(const image::Image& image) {
+  const oci::ImageConfig& config = image.config;
+  std::string os = config.os.empty() ? "linux" : config.os;
+  oci::Platform platform{config.architecture, os, {}, {}, config.variant};
+  auto named = oci::parse_platform(os + "/" + config.architecture);  // "aarch64" is arm64
+  if (named.ok()) platform.architecture = named->architecture;
+  return platform;
+}
+
 /// Drops `found` if it is for another platform than requested, so that it is pulled, as docker
 /// does. Errors: not_found, if nothing may be pulled. Returns the mismatch as text, or "".
-Result<std::string> check_platform(const RunCall& call, const std::string& reference,
-                                   std::optional<image::Image>& found) {
+Result<std::string> drop_other_platform(const RunCall& call, const std::string& reference,
+                                        std::optional<image::Image>& found) {
   if (!call.platform) return std::string();
   oci::Platform wish = TRY(oci::parse_platform(*call.platform));
   if (!found) return std::string();
-  const oci::ImageConfig& config = found->config;
-  std::string os = config.os.empty() ? "linux" : config.os;
-  oci::Platform here{config.architecture, os, {}, {}, config.variant};
-  auto named = oci::parse_platform(os + "/" + config.architecture);  // "aarch64" is arm64
-  if (named.ok()) here.architecture = named->architecture;
+  oci::Platform here = platform_of(*found);
   bool fits = here.os == wish.os && here.architecture == wish.architecture &&
               (wish.variant.empty() || here.variant.empty() || here.variant == wish.variant);
   if (fits) return std::string();
@@ -89,6 +94,23 @@ Result<std::string> check_platform(const RunCall& call, const std::string& refer
                       oci::platform_text(wish);
   if (call.pull != PullPolicy::never && !by_id) return wrong;
   return make_error(Kind::not_found, std::move(wrong), "--pull missing");
+}
+
+/// Warns, as docker does at each start, of an image of the store that is for another platform than
+/// this machine, unless --platform requested it: an emulator may run it (binfmt_misc).
+/// Errors: unsupported (with --strict).
+Result<void> note_other_platform(const Context& context, const RunCall& call,
+                                 const image::Image& found) {
+  oci::Platform of_image = platform_of(found), here = oci::host_platform();
+  bool fits = of_image.os == here.os && of_image.architecture == here.architecture;
+  if (fits || call.platform || call.force) return {};
+  std::string text = "the image is for " + escape_controls(oci::platform_text(of_image)) +
+                     ", this machine is " + oci::platform_text(here);
+  if (call.strict) {
+    return make_error(Kind::unsupported, std::move(text), "without --strict it starts");
+  }
+  context.log.warn(text + ", ignoring");
+  return {};
 }
 
 /// Pulls the missing images of image mounts. Whether they can run on this machine does not matter:
@@ -133,13 +155,14 @@ Result<image::Image> have_image(const Context& context, const image::Store& stor
       found = TRY(find_present_image(store, reference));
       if (!found) TRY(check_no_image_file(reference));
     }
-    other_platform = TRY(check_platform(call, reference, found));
+    other_platform = TRY(drop_other_platform(call, reference, found));
     TRY(check_registry(context, request, found ? &*found : nullptr));
   }
   TRY(pull_image_mounts(context, store, request, call, progress));
   if (request.rootfs) return no_image();
   if (request.image_file) return describe_image_file(request.image);
   if (found && found->unpacked()) {
+    TRY(note_other_platform(context, call, *found));
     if (!call.force) TRY(judge_present(context, wish_of(request), *found, call.strict));
     return std::move(*found);
   }

@@ -7,10 +7,11 @@
 //   2. The image's config.
 //   3. The site's rules (SiteShare::environment): env-unset, env-default, env. An env-default
 //      counts only if neither 2 nor 4 names the variable.
-//   4. The request (RunRequest::environment), which resolve() assembles from:
-//        an environment file, --environment: expand_variables()
-//        the launcher, with --mpi: join_launcher()
-//        --env-file, then --env; in a Slurm step, the variables that the plugin passes on
+//   4. The request (RunRequest::environment), assembled in this order:
+//        an environment file, --environment: expand_variables() (engine/decide/resolve.cpp)
+//        the launcher, with --mpi: join_launcher() (engine/decide/resolve.cpp)
+//        --env-file, then --env: read_entries() (cli/berth/request_flags.cpp); in a Slurm step,
+//        the variables that the plugin passes on
 //        a task's own variables (Asked::fallback_environment), if neither 2 nor the rest of 4 names
 //        them
 //   5. The site's env-force (SiteShare::forced_environment).

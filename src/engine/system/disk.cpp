@@ -16,7 +16,7 @@
 #include "engine/image/mounted.hpp"
 #include "engine/image/store.hpp"
 #include "engine/image/tree_size.hpp"
-#include "engine/network/networks.hpp"
+#include "engine/network/network_store.hpp"
 #include "engine/state/journal.hpp"
 #include "image/upkeep.hpp"
 
@@ -228,7 +228,7 @@ Result<Pruned> prune_containers(const Context& context, const PruneOptions& opti
     const ContainerSummary& container = listed.summary;
     if (is_alive(container.state)) continue;
     if (!sieve.fits(listed.details.labels, container.created_ns)) continue;
-    auto ended = end_container(context, container.id, {});
+    auto ended = end_for_removal(context, container.id, {});
     auto removed = ended.ok() ? remove_container(context, container.id, AnonymousVolumes::keep)
                               : Result<void>(std::move(ended).error());
     if (!removed.ok() && stays(context, removed.error())) continue;

@@ -60,7 +60,7 @@ class Granter {
   void add_nodes_of(const Selected& selected);
   void add_control_nodes();
   Result<void> add_features();
-  void place_file(const DriverFile& file);
+  void grant_file(const DriverFile& file);
   void choose_egl_gpus();
   bool has_files() const {
     return grant_.mode != DriverMode::image && grant_.mode != DriverMode::none;
@@ -328,11 +328,11 @@ void Granter::add_file(const DriverFile& file) {
 void Granter::add_files() {
   grant_.files.reserve(inventory_.files.size());
   for (const DriverFile& file : inventory_.files) {
-    if (wanted(file)) place_file(file);
+    if (wanted(file)) grant_file(file);
   }
 }
 
-void Granter::place_file(const DriverFile& file) {
+void Granter::grant_file(const DriverFile& file) {
   bool copy = grant_.mode == DriverMode::copy;
   if (copy && file.kind == FileKind::socket) {
     reason("socket", file.container_path, "a socket cannot be copied", false);
@@ -349,7 +349,7 @@ Result<void> Granter::add_features() {
   for (const Node& node : items.nodes) add_node(node);
   for (Reason& reason : items.reasons) grant_.reasons.push_back(std::move(reason));
   for (const DriverFile& file : items.files) {
-    if (has_files()) place_file(file);
+    if (has_files()) grant_file(file);
   }
   return {};
 }

@@ -18,7 +18,7 @@
 #include "network/attach/nftables.hpp"
 #include "network/attach/peers.hpp"
 #include "network/attach/switches.hpp"
-#include "network/names.hpp"
+#include "network/name_files.hpp"
 #include "network/rules.hpp"
 #include "sys/file/file.hpp"
 #include "sys/net/link.hpp"
@@ -88,7 +88,7 @@ std::vector<Subnet> taken_subnets(const std::vector<sys::Route>& routes, uint32_
 
 /// The present bridge. Removes a bridge without an address or with another address than `wanted`:
 /// the process that made it was killed, or another network had the same bridge name.
-Result<std::optional<Bridge>> find_bridge(sys::NetLinks& links, const Names& names,
+Result<std::optional<Bridge>> find_bridge(sys::NetLinks& links, const InterfaceNames& names,
                                           std::optional<Ipv4> wanted) {
   auto index = TRY(links.find(names.bridge));
   if (!index) return std::optional<Bridge>();
@@ -106,7 +106,7 @@ Result<std::optional<Bridge>> find_bridge(sys::NetLinks& links, const Names& nam
 }
 
 /// For the unnamed bridge: a free subnet.
-Result<Bridge> choose_place(sys::NetLinks& links, const Names& names) {
+Result<Bridge> choose_place(sys::NetLinks& links, const InterfaceNames& names) {
   uint32_t turn = 0;
   for (unsigned char c : names.bridge.substr(6)) turn = turn * 31 + c;  // "berth0": no turn
   auto subnet = choose_subnet(taken_subnets(TRY(links.routes()), 0), turn);
@@ -133,7 +133,7 @@ Result<Bridge> place_of(sys::NetLinks& links, const Attachment& wanted) {
 }
 
 /// `bridge` has no index yet.
-Result<void> make_bridge(sys::NetLinks& links, const Names& names, Bridge& bridge) {
+Result<void> make_bridge(sys::NetLinks& links, const InterfaceNames& names, Bridge& bridge) {
   TRY(links.make_bridge(names.bridge, mac_of(bridge.gateway)));
   auto index = TRY(links.find(names.bridge));
   if (!index) return make_error(Kind::interrupted, "make bridge " + quote(names.bridge));
@@ -151,8 +151,8 @@ Result<void> make_bridge(sys::NetLinks& links, const Names& names, Bridge& bridg
   return links.add(bridge.index, address);
 }
 
-Result<Bridge> provide_bridge(const Leases& leases, sys::NetLinks& links, const Names& names,
-                              const Attachment& wanted) {
+Result<Bridge> provide_bridge(const Leases& leases, sys::NetLinks& links,
+                              const InterfaceNames& names, const Attachment& wanted) {
   bool is_named = !wanted.network.empty();
   auto found = TRY(find_bridge(links, names, is_named ? parse_ipv4(wanted.gateway) : std::nullopt));
   Bridge bridge;
@@ -175,7 +175,7 @@ Result<Bridge> provide_bridge(const Leases& leases, sys::NetLinks& links, const 
   return bridge;
 }
 
-Result<Bridge> open_bridge(const Leases& leases, sys::NetLinks& links, const Names& names,
+Result<Bridge> open_bridge(const Leases& leases, sys::NetLinks& links, const InterfaceNames& names,
                            const Attachment& wanted) {
   auto bridge = provide_bridge(leases, links, names, wanted);
   if (bridge.ok()) return bridge;
@@ -216,7 +216,7 @@ void leave_others(const std::string& bridge) {
 /// The bridge may carry addresses of this host's loopback only while a port is published there: the
 /// rules keep containers from sending to them, but a reload of the firewall removes our rules
 /// (CVE-2020-8558).
-Result<void> switch_loopback(const Names& names, const std::vector<Lease>& current) {
+Result<void> switch_loopback(const InterfaceNames& names, const std::vector<Lease>& current) {
   bool wanted = std::ranges::any_of(current, [](const Lease& lease) {
     return std::ranges::any_of(lease.ports, [](const Published& port) {
       auto address = parse_ipv4(port.host_address);
@@ -256,7 +256,7 @@ Result<void> remove_link(sys::NetLinks& links, const std::string& name) {
 
 /// Removes interfaces of containers that ended without a call of ours. Interfaces disappear with
 /// their namespace, unless a process holds it open.
-Result<void> remove_strays(sys::NetLinks& links, const Names& names,
+Result<void> remove_strays(sys::NetLinks& links, const InterfaceNames& names,
                            const std::vector<Lease>& current) {
   for (const sys::LinkName& link : TRY(links.links())) {
     if (!link.name.starts_with(names.port_prefix)) continue;
@@ -267,7 +267,7 @@ Result<void> remove_strays(sys::NetLinks& links, const Names& names,
   return {};
 }
 
-Result<void> remove_network(sys::NetLinks& links, const Names& names) {
+Result<void> remove_network(sys::NetLinks& links, const InterfaceNames& names) {
   TRY(remove_strays(links, names, {}));
   TRY(remove_link(links, names.bridge));
   auto both = apply_rules(drop_rules(names) + drop_bridge_rules(names));
@@ -279,11 +279,11 @@ Result<void> remove_network(sys::NetLinks& links, const Names& names) {
 /// Removes bridges of networks without containers.
 Result<void> remove_unused(const Leases& leases, sys::NetLinks& links,
                            const std::vector<Used>& networks) {
-  auto is_used = [&](const Names& names) {
+  auto is_used = [&](const InterfaceNames& names) {
     return std::ranges::any_of(networks,
                                [&](const Used& one) { return one.names.bridge == names.bridge; });
   };
-  Names unnamed = names_for(leases.path());
+  InterfaceNames unnamed = names_for(leases.path());
   bool is_there = networks.empty() || TRY(links.find(unnamed.bridge)).has_value();
   if (is_there && !is_used(unnamed)) TRY(remove_network(links, unnamed));
   std::vector<std::string> listed = words_of_file(leases, kNamedFile), left;
@@ -398,7 +398,7 @@ std::string free_name(const std::vector<Endpoint>& endpoints) {
 Result<Bridge> join_network(const Leases& leases, sys::NetLinks& links,
                             const std::vector<Lease>& current, const Attachment& wanted,
                             Lease& lease) {
-  Names names = names_of(leases.path(), wanted.network);
+  InterfaceNames names = names_of(leases.path(), wanted.network);
   auto opened = open_bridge(leases, links, names, wanted);
   if (!opened.ok() && !lease.outside.empty() && opened.error().hint == kNoBridge) {
     return std::move(opened).error().with_hint("--network none or host");
@@ -539,7 +539,7 @@ Result<void> restore_bridges(Leases& leases, const std::vector<Placed>& containe
       same.name = there.name;
       same.subnet = there.subnet;
       same.gateway = there.gateway;
-      Names names = names_of(leases.path(), there.network);
+      InterfaceNames names = names_of(leases.path(), there.network);
       bridges[there.network] = TRY(open_bridge(leases, links, names, same));
     }
   }

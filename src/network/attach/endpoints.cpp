@@ -9,7 +9,7 @@ bool is_id(const std::string& id) {
   return id.size() == 64 && id.find_first_not_of("0123456789abcdef") == id.npos;
 }
 
-Names names_of(const std::string& directory, const std::string& network) {
+InterfaceNames names_of(const std::string& directory, const std::string& network) {
   return network.empty() ? names_for(directory) : names_for_network(network);
 }
 

@@ -16,7 +16,7 @@ bool is_id(const std::string& id);
 
 /// The bridge and tables of the network with this id, or, for "", of the unnamed bridge that
 /// belongs to the leases in `directory`.
-Names names_of(const std::string& directory, const std::string& network);
+InterfaceNames names_of(const std::string& directory, const std::string& network);
 
 /// The endpoints of `lease`, also of one from an older version, which had one bridge. A lease of a
 /// user-mode network has none.
@@ -33,7 +33,7 @@ std::vector<Published> inner_ports(const std::vector<Published>& ports);
 
 /// A network that has containers, and its leases as in RuleInputs.
 struct Used {
-  Names names;
+  InterfaceNames names;
   Subnet subnet;
   bool internal = false;
   std::vector<Lease> leases;

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "network/address.hpp"
-#include "network/names.hpp"
+#include "network/name_files.hpp"
 #include "sys/file/file.hpp"
 
 namespace berth::network {

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "network/names.hpp"
+#include "network/name_files.hpp"
 #include "sys/file/file.hpp"
 
 namespace berth::network {

@@ -22,7 +22,7 @@
 #include "network/attach/leases.hpp"
 #include "network/attach/peers.hpp"
 #include "network/attach/user_mode.hpp"
-#include "network/names.hpp"
+#include "network/name_files.hpp"
 #include "network/publish.hpp"
 #include "sys/file/file.hpp"
 #include "sys/process/process.hpp"

@@ -11,7 +11,7 @@
 #include "network/attach/choose_ports.hpp"
 #include "network/attach/helpers.hpp"
 #include "network/attach/nameservers.hpp"
-#include "network/names.hpp"
+#include "network/name_files.hpp"
 #include "sys/fd/poll.hpp"
 #include "sys/file/file.hpp"
 #include "sys/process/process.hpp"

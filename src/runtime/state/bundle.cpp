@@ -35,8 +35,8 @@ Result<Bundle> read_bundle(const std::string& path, const std::string& config) {
 
 Result<void> write_default_spec(const std::string& directory, SpecKind kind) {
   oci::Spec spec = kind == SpecKind::rootless
-                       ? oci::default_rootless_spec(sys::effective_uid(), sys::effective_gid())
-                       : oci::default_spec();
+                       ? oci::template_rootless_spec(sys::effective_uid(), sys::effective_gid())
+                       : oci::template_spec();
   json::Value value = TRY(json::parse(oci::write_spec(spec), kConfigFile));
   sys::Fd place = TRY(sys::open_at(sys::cwd(), directory, O_PATH | O_DIRECTORY));
   sys::Fd file =

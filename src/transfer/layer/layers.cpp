@@ -35,7 +35,7 @@ struct Shares {
   size_t workers;
   BlobFetcher::Limits fetch;
 };
-Shares share(uint64_t budget, size_t connections, size_t tasks, bool windows) {
+Shares share_budget(uint64_t budget, size_t connections, size_t tasks, bool windows) {
   uint64_t takes = kEachLayer + (windows ? kEachWindow : 0);
   size_t processors = std::max(1u, std::thread::hardware_concurrency());
   size_t wanted = std::clamp(std::max(processors, connections), size_t{1}, kMostWorkers);
@@ -57,7 +57,8 @@ Result<void> LayerPipeline::run(const oci::Manifest& manifest, const oci::ImageC
   if (tasks_.empty()) return {};
   bool windows = std::ranges::any_of(
       tasks_, [](const Task& task) { return task.compression == oci::Compression::zstd; });
-  Shares shares = share(options_.memory_budget, options_.connections, tasks_.size(), windows);
+  Shares shares =
+      share_budget(options_.memory_budget, options_.connections, tasks_.size(), windows);
   if (!origin_) shares.fetch.connections = 0;
   const char* limits = std::getenv("BERTH_UNPACK_LIMITS");
   if (limits != nullptr) limits_ = TRY(limits_.changed_by(limits));

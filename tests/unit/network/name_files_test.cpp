@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "network/names.hpp"
+#include "network/name_files.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/decide/check.hpp"
+#include "engine/decide/check_flags.hpp"
 
 #include "base/text.hpp"
 #include "engine/container/list.hpp"

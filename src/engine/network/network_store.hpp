@@ -61,24 +61,14 @@ Result<std::vector<NetworkRecord>> list_networks(const Context& context);
 /// Errors: not_found, denied (bridge, host, none), busy (a running container uses the network).
 Result<NetworkRecord> remove_network(const Context& context, std::string_view reference);
 
-/// The attachments of container `id` for berth-network: one for each network of `request`. Errors:
-/// not_found (a network was removed).
-Result<std::vector<network::Attachment>> attachments_of(const Context& context,
-                                                        const RunRequest& request,
-                                                        const std::string& id);
-Result<network::Attachment> attachment_of(const Context& context, const JoinedNetwork& joined,
-                                          const std::optional<std::string>& name,
-                                          const std::string& id);
+/// Letters, digits, '.', '_' and '-'.
+bool is_name_character(char c);
 
-/// Parses a value of --network that is not a keyword: NAME, or "name=NAME,alias=ALIAS,ip=ADDRESS,
-/// mac-address=ADDRESS". The network must exist. Errors: not_found, usage, those of find_network().
-Result<JoinedNetwork> parse_joined_network(const Context& context, std::string_view text);
+/// Whether the name is a keyword of --network: a network with this name could not be selected.
+bool is_network_keyword(std::string_view name);
 
-/// Converts a MAC address to the form in records: "02:42:ac:11:00:09". Errors: usage.
-Result<std::string> read_mac(std::string_view text);
-
-/// Checks a name by which other containers of the network find a container. Errors: usage.
-Result<void> check_network_alias(std::string_view alias);
+/// The error for a name that no network has.
+Error no_network(std::string_view reference);
 
 /// The networks that match `filters`, sorted by name, including bridge, host and none. Filters:
 /// dangling, driver, id, label, name, scope, type.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/network/networks.hpp"
+#include "engine/network/network_store.hpp"
 
 #include <fcntl.h>
 
@@ -31,19 +31,9 @@ std::string networks_directory(const Context& context) {
   return context.paths.root + "/networks";
 }
 
-bool is_name_character(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-         c == '.' || c == '-';
-}
-
 bool is_network_name(std::string_view name) {
   return !name.empty() && name.size() <= kMaxNetworkName && name[0] != '_' && name[0] != '.' &&
          name[0] != '-' && std::ranges::all_of(name, is_name_character);
-}
-
-/// Whether the name is a keyword of --network: a network with this name could not be selected.
-bool is_word_of_ours(std::string_view name) {
-  return parse_network(name).ok() || name == "container";
 }
 
 Result<sys::Fd> lock_networks(const Context& context) {
@@ -184,13 +174,6 @@ Result<Records> read_records(const Context& context) {
   return records;
 }
 
-Error no_network(std::string_view reference) {
-  const std::string name = escape_controls(reference.substr(0, 255));
-  return make_error(
-      Kind::not_found, "network " + name + " not found",
-      is_network_name(reference) ? "berth network create " + name : "berth network ls");
-}
-
 bool is_usual(const NetworkRecord& network) {
   return network.created_ns == 0;
 }
@@ -225,6 +208,22 @@ const std::vector<NetworkRecord>& usual_networks() {
 
 }  // namespace
 
+bool is_name_character(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         c == '.' || c == '-';
+}
+
+bool is_network_keyword(std::string_view name) {
+  return parse_network(name).ok() || name == "container";
+}
+
+Error no_network(std::string_view reference) {
+  const std::string name = escape_controls(reference.substr(0, 255));
+  return make_error(
+      Kind::not_found, "network " + name + " not found",
+      is_network_name(reference) ? "berth network create " + name : "berth network ls");
+}
+
 Result<NetworkRecord> make_network(const Context& context, NetworkRecord wish) {
   if (!is_network_name(wish.name)) {
     return make_error(Kind::usage, "invalid network name " + quote(wish.name.substr(0, 255)) +
@@ -235,7 +234,7 @@ Result<NetworkRecord> make_network(const Context& context, NetworkRecord wish) {
                       "network driver " + quote(wish.driver) + ": the only driver is bridge",
                       "--driver bridge, or berth run --network host");
   }
-  if (is_word_of_ours(wish.name)) {
+  if (is_network_keyword(wish.name)) {
     return make_error(Kind::denied,
                       "operation is not permitted on predefined " + wish.name + " network",
                       "another name");
@@ -326,91 +325,6 @@ Result<NetworkRecord> remove_network(const Context& context, std::string_view re
   emit_event(context.paths,
              {"network", "destroy", found->id, {{"name", found->name}, {"type", "bridge"}}});
   return std::move(*found);
-}
-
-Result<network::Attachment> attachment_of(const Context& context, const JoinedNetwork& joined,
-                                          const std::optional<std::string>& name,
-                                          const std::string& id) {
-  network::Attachment made;
-  made.name = joined.name;
-  made.mac = joined.mac;
-  if (joined.name == kDefaultNetwork) return made;
-  auto record = TRY(find_network(context, joined.name));
-  if (!record) return no_network(joined.name);
-  made.network = record->id;
-  made.name = record->name;
-  made.subnet = record->subnet;
-  made.gateway = record->gateway;
-  made.range = record->range;
-  made.internal = record->internal;
-  made.address = joined.address;
-  if (name) made.names.push_back(*name);
-  made.names.insert(made.names.end(), joined.aliases.begin(), joined.aliases.end());
-  made.names.push_back(id.substr(0, 12));
-  return made;
-}
-
-Result<std::vector<network::Attachment>> attachments_of(const Context& context,
-                                                        const RunRequest& request,
-                                                        const std::string& id) {
-  std::vector<network::Attachment> made;
-  for (const JoinedNetwork& one : request.networks) {
-    made.push_back(TRY(attachment_of(context, one, request.name, id)));
-  }
-  return made;
-}
-
-Result<void> check_network_alias(std::string_view alias) {
-  bool good =
-      !alias.empty() && alias.size() <= 253 && std::ranges::all_of(alias, is_name_character);
-  if (good) return {};
-  return make_error(Kind::usage, "expected a name of letters, digits, '.', '_' and '-', not " +
-                                     quote(alias.substr(0, 255)));
-}
-
-Result<std::string> read_mac(std::string_view text) {
-  return network::mac_text(TRY(network::parse_mac(text)));
-}
-
-Result<JoinedNetwork> parse_joined_network(const Context& context, std::string_view text) {
-  JoinedNetwork joined;
-  if (text.find('=') == text.npos) {
-    joined.name = text;
-  } else {
-    for (std::string_view part : split(text, ',')) {
-      size_t equals = std::min(part.find('='), part.size());
-      std::string_view key = part.substr(0, equals);
-      std::string value(part.substr(std::min(equals + 1, part.size())));
-      if (key == "name") {
-        joined.name = value;
-      } else if (key == "alias") {
-        TRY_CTX(check_network_alias(value), "--network " + quote(text));
-        joined.aliases.push_back(std::move(value));
-      } else if (key == "ip") {
-        joined.address = value;
-      } else if (key == "mac-address") {
-        joined.mac = TRY_CTX(read_mac(value), "--network " + quote(text));
-      } else {
-        return make_error(Kind::usage, "--network " + quote(text) +
-                                           ": expected only name=, alias=, ip= and mac-address=");
-      }
-    }
-  }
-  bool is_default = parse_network(joined.name).ok() && joined.name != "host" &&
-                    joined.name != "none" && joined.name != "pasta" && joined.name != "slirp4netns";
-  if (is_default) {
-    joined.name = kDefaultNetwork;
-    return joined;
-  }
-  if (is_word_of_ours(joined.name) || joined.name.starts_with("container:")) {
-    return make_error(Kind::usage,
-                      "network " + quote(joined.name) + " cannot be combined with another one",
-                      "only one --network");
-  }
-  auto record = TRY(find_network(context, joined.name));
-  if (!record) return no_network(joined.name);
-  joined.name = record->name;
-  return joined;
 }
 
 Result<std::vector<NetworkRecord>> query_networks(const Context& context, const Filters& filters) {
