@@ -15,12 +15,12 @@
 #include "match/rank.hpp"
 #include "match/verdict.hpp"
 
-/// Builds one index of variants from a bake file: `berth bake`.
+/// Builds an index of image variants, the cells of a bake file: `berth bake`.
 namespace berth::engine {
 
 enum class CellState {
   waiting,
-  building,   ///< an adopted image is being pulled
+  building,   ///< or the image that the cell adopts is being pulled
   checking,   ///< being loaded, scanned and compared
   built,      ///< built in this run; its declaration is true
   unchanged,  ///< built earlier, from the same inputs

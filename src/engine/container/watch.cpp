@@ -129,7 +129,7 @@ WatchedStart::~WatchedStart() {
   ignore(holder_.wait());
 }
 
-// If berth-runtime has ended already, its report gives the reason.
+// Ignores an error: if berth-runtime has ended already, its report gives the reason.
 void WatchedStart::announce() const {
   ignore(sys::send_message(caller_, "d", 1, sys::Fd()));
 }

@@ -220,8 +220,8 @@ void Placer::place_libraries() {
     for (const std::string& name : one.names) {
       edits_.loader_entries.push_back({name, directory + name, flags});
     }
-    // Through an RPATH or LD_LIBRARY_PATH, the loader finds these libraries before it reads its
-    // cache.
+    // Through an RPATH or LD_LIBRARY_PATH, the loader finds the image's own files before it reads
+    // its cache, so mount over these too.
     for (const std::string& over : one.over) bind(one.host_path, over);
   }
 }
