@@ -57,7 +57,7 @@ struct Startable {
   ContainerFiles files;
 };
 
-/// Nothing if it runs already.
+/// Locks the container in order to start it; nothing if it runs already.
 Result<std::optional<Startable>> take_to_start(const Context& context, const std::string& id) {
   auto end = Clock::now() + kStartPatience;
   bool swept = false;
