@@ -36,7 +36,7 @@ struct CellReport {
   Digest inputs;          ///< over all inputs of the cell; empty: unknown
   std::string digest;     ///< of the cell's manifest; empty: none yet
   std::string reference;  ///< in the store: "repo:1.0.cell-v3"; empty: not there
-  std::string text;       ///< the reason, in one line; may be empty
+  std::string text;       ///< why the cell has this state, in one line; may be empty
   std::vector<bake::Finding> findings;
   std::string log;      ///< the file with the output of the build; empty: none
   std::string log_end;  ///< the last lines of `log`, if the build failed

@@ -15,7 +15,7 @@
 namespace berth::engine {
 namespace {
 
-constexpr std::string_view kStarted = "\n";  // the monitor's report
+constexpr std::string_view kStarted = "\n";  // the monitor's report if the command runs
 
 /// Descriptors that berth-holder inherits under the same numbers.
 struct Handed {

@@ -152,7 +152,7 @@ Result<void> add_nodes(const Context& context, oci::Spec& spec, Provenance& prov
 
 // ---- libraries ----------------------------------------------------------------------------------
 
-/// Prepares the decided files and mounts on this machine.
+/// Prepares the files of `decision` in the state directory, and mounts them in the container.
 class Placer {
  public:
   Placer(const Context& context, const mpi::Decision& decision)

@@ -312,7 +312,7 @@ Result<gpu::HeldLease> add_gpus(const Context& context, gpu::Choice choice, cons
   bool by_name = std::ranges::any_of(
       cdi, [](const std::string& name) { return gpu::vendor_of_cdi_name(name).has_value(); });
   bool by_path = names_gpu_node(look.request);
-  // If only nodes are granted, the driver numbers the GPUs.
+  // If only nodes are granted, the driver numbers the GPUs, so no number in a variable is stale.
   bool by_nodes = by_path || look.request.security.privileged;
   if (!choice.grants() && !by_nodes) warn_of(gpu::stale_selections(choice.request, {}), context);
   const std::optional<GpuMemory>& memory = look.request.gpu_memory;

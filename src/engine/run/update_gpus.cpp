@@ -171,7 +171,8 @@ Result<void> GpuUpdate::apply() {
   }
   oci::Cpu all = TRY(all_places());
   after_ = TRY(with_devices_of(before_, decision_.spec, all));
-  // Write it first: this proves that there is space, and a killed update leaves a trace.
+  // Write the new config first: this proves that there is space, and a killed update leaves a
+  // trace.
   oci::Spec next = left_ ? with_all_devices(after_, *left_) : after_;
   TRY(sys::replace_file(files_, in_bundle(kNextConfig), oci::write_spec(next), 0600));
   state_ = State::unknown;

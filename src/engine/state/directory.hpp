@@ -34,7 +34,7 @@ enum class Lifetime {
   kept,     ///< all files are in the store
 };
 
-/// The contents of container.json, and whether the container is owned.
+/// The contents of container.json (the record), and whether the container is owned.
 struct ContainerFiles : record::Lines {
   bool owned = false;  ///< a process holds the lock of the container
 };
