@@ -15,12 +15,12 @@
 #include "match/rank.hpp"
 #include "match/verdict.hpp"
 
-/// Builds one index of variants from a bake file: `berth bake`.
+/// Builds an index of image variants, the cells of a bake file: `berth bake`.
 namespace berth::engine {
 
 enum class CellState {
   waiting,
-  building,   ///< an adopted image is being pulled
+  building,   ///< or the image that the cell adopts is being pulled
   checking,   ///< being loaded, scanned and compared
   built,      ///< built in this run; its declaration is true
   unchanged,  ///< built earlier, from the same inputs
@@ -36,7 +36,7 @@ struct CellReport {
   Digest inputs;          ///< over all inputs of the cell; empty: unknown
   std::string digest;     ///< of the cell's manifest; empty: none yet
   std::string reference;  ///< in the store: "repo:1.0.cell-v3"; empty: not there
-  std::string text;       ///< the reason, in one line; may be empty
+  std::string text;       ///< why the cell has this state, in one line; may be empty
   std::vector<bake::Finding> findings;
   std::string log;      ///< the file with the output of the build; empty: none
   std::string log_end;  ///< the last lines of `log`, if the build failed

@@ -17,7 +17,7 @@ struct Inputs {
   uint32_t format = 1;
   std::string adopt;  ///< digest
   std::vector<std::string> command;
-  std::string context, containerfile;  ///< digests
+  std::string context, containerfile;  ///< a digest, and the file's text
   std::string target, platform, builder;
   std::map<std::string, std::string> args, labels, bases;  ///< `bases`: digests
 };

@@ -25,8 +25,8 @@ struct CellPlan {
   std::optional<image::PublishedImage> findings;  ///< from the store, or published ones
 };
 
-/// Sets all members except `present`, for all cells that have no error in `errors`. Adds the errors
-/// of single cells to `errors`.
+/// Sets all members except `present` and `findings`, for all cells that have no error in `errors`.
+/// Adds the errors of single cells to `errors`.
 /// Errors: those that do not belong to a single cell.
 Result<void> plan_cells(const Context& context, const std::string& directory,
                         const bake::BakeFile& file, const BakeRequest& request, BaseImages& bases,

@@ -13,7 +13,7 @@ namespace berth::engine {
 /// The options of `berth bake`.
 struct BakeRequest {
   std::string file;                ///< absolute
-  std::vector<std::string> cells;  ///< to build, and each to publish for a later merge; empty: all
+  std::vector<std::string> cells;  ///< to build and publish alone, for a later merge; empty: all
   bool merge = false;              ///< builds nothing; publishes the index of published cells
   bool publish = true;             ///< false: everything stays in the store
   bool rebuild = false;            ///< builds unchanged cells too

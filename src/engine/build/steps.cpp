@@ -170,7 +170,8 @@ Result<std::vector<BuildStep>> steps_of_buildah(const Context& context, const Bu
   return std::vector<BuildStep>{std::move(build), std::move(push)};
 }
 
-/// Written beside the output, and removed with its directory.
+/// Writes the Containerfile with the values of arguments in image names beside the output; it is
+/// removed with that directory.
 Result<std::string> write_containerfile(const BuildJob& job) {
   std::string text = TRY(sys::read_file(sys::cwd(), job.file, kMaxBuildSteps));
   text = TRY(bake::with_values_in_names(text, job.args));

@@ -115,7 +115,7 @@ Result<std::string> find_containerfile(const std::string& context);
 /// Parallel builds. A signal, or the end of this process, ends them with all of their processes.
 class BuildRunner {
  public:
-  /// From now on only wait() receives SIGINT, SIGTERM and SIGHUP.
+  /// From now on only wait() and check_signals() receive SIGINT, SIGTERM and SIGHUP.
   static Result<BuildRunner> make(const Context& context);
   BuildRunner(BuildRunner&&) = default;
   BuildRunner& operator=(BuildRunner&&) = default;

@@ -204,7 +204,8 @@ Result<Foreground> Foreground::start(const Context& context, std::vector<std::st
   received.push_back(SIGPIPE);  // a container that stops reading must not end this process
   front.signals_ = TRY(sys::receive_signals(received));
   sys::Pipe report = TRY(sys::make_pipe());
-  // berth-runtime would do this itself, but with a second exec.
+  // A container must not overwrite berth-runtime through /proc/PID/exe. berth-runtime would protect
+  // itself, but with a second exec.
   auto program = TRY(sys::protect_program(runtime_program(context)));
   sys::SpawnOptions spawn;
   spawn.program = program ? sys::fd_path(*program) : runtime_program(context);
@@ -227,7 +228,7 @@ Result<Foreground> Foreground::start(const Context& context, std::vector<std::st
   return front;
 }
 
-// If berth-runtime has ended already, its status and its report give the reason.
+// Ignores an error: if berth-runtime has ended already, its status and its report give the reason.
 void Foreground::announce() const {
   ignore(sys::send_message(caller_, "d", 1, sys::Fd()));
 }

@@ -14,10 +14,11 @@
 
 namespace berth::engine {
 
-// The processes of a container may have other ids than the user. A process in another user
-// namespace could not signal them, but the kernel permits it to the owner of the container's user
-// namespace, from outside. So a removal has two steps, and a verb enters a user namespace of its
-// own between them.
+// The processes and files of an ordinary user's container may have subordinate ids. The user owns
+// the container's user namespace, and may therefore signal the processes from its parent namespace,
+// but not from another child of that; removing the files needs such a child. So a removal has two
+// steps, and a verb enters a user namespace of its own between end_container() and
+// remove_container().
 
 struct EndOptions {
   bool force = false;  ///< kill it if it runs

@@ -21,7 +21,7 @@ enum class ContainerState {
   paused,
   restarting,  ///< has ended; the restart policy starts it again
   exited,
-  dead,  ///< its owner was killed; the exit status is unknown
+  dead,  ///< its owner was killed, or the machine rebooted; the exit status is unknown
 };
 /// True for containers that have processes, or will shortly.
 bool is_alive(ContainerState state);

@@ -17,7 +17,7 @@
 namespace berth::engine {
 namespace {
 
-/// How soon `follow` notices the end of a silent container. Output is shown at once.
+/// How soon `follow` notices the end of a container that prints nothing. Output is shown at once.
 constexpr std::chrono::milliseconds kLogLook{50};
 
 /// Passes the requested entries to the sink.

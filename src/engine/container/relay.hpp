@@ -27,7 +27,7 @@ Result<sys::Fd> open_stream(int number);
 class Copy {
  public:
   Copy() = default;  ///< ended
-  /// `name`: what errors call the end that does not belong to the container.
+  /// `name`: that of our standard stream, for errors.
   Copy(sys::Fd from, sys::Fd to, std::string name);
 
   bool ended() const { return !from_; }

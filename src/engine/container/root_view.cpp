@@ -114,7 +114,7 @@ Result<std::vector<sys::Layer>> open_all(const std::vector<std::string>& lower) 
   return layers;
 }
 
-/// Attaches a detached mount at the container's root.
+/// Attaches a detached mount at `target`.
 Result<sys::Fd> attach_root(sys::Fd mount, const std::string& target) {
   sys::Fd place = TRY(sys::open_at(sys::cwd(), target, kPathDirectory));
   TRY(sys::move_mount_to_fd(mount, place, target));

@@ -14,7 +14,7 @@
 
 namespace berth::engine {
 
-/// The config that the container was created with.  Errors: not_found, corrupt.
+/// The config of the container's last start, or of its creation. Errors: not_found, corrupt.
 Result<oci::Spec> read_config(const Context& context, const ContainerSummary& container);
 
 /// An open view of a container's files from outside.
@@ -56,7 +56,8 @@ struct RootCopy {
 Result<std::optional<RootCopy>> open_copy(const Context& context,
                                           const ContainerSummary& container);
 
-/// The directories below the container's own layer, highest first, absolute.
+/// The layers below the container's own layer, highest first, absolute; without the layers of the
+/// GPU driver that were made for this container.
 /// Errors: corrupt (its config).
 Result<std::vector<std::string>> lower_layers(const Context& context,
                                               const ContainerSummary& container);

@@ -156,8 +156,8 @@ void end_forgotten(const Context& context, const std::string& id) {
   if (!ended.ok()) context.log.debug("end what is left of " + id + ": " + to_line(ended.error()));
 }
 
-/// Removes the mark of a container that was never finished or is gone: a creator makes the mark
-/// first.
+/// Removes the mark of a container that was never made or is gone. Keeps a recent mark: a creator
+/// makes the mark before the container.
 void drop_mark(const Context& context, const std::string& id) {
   std::string mark = incomplete_directory(context.paths) + "/" + id;
   auto status = sys::stat_entry(sys::cwd(), mark);

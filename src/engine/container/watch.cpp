@@ -15,7 +15,7 @@
 namespace berth::engine {
 namespace {
 
-constexpr std::string_view kStarted = "\n";  // the monitor's report
+constexpr std::string_view kStarted = "\n";  // the monitor's report if the command runs
 
 /// Descriptors that berth-holder inherits under the same numbers.
 struct Handed {
@@ -129,7 +129,7 @@ WatchedStart::~WatchedStart() {
   ignore(holder_.wait());
 }
 
-// If berth-runtime has ended already, its report gives the reason.
+// Ignores an error: if berth-runtime has ended already, its report gives the reason.
 void WatchedStart::announce() const {
   ignore(sys::send_message(caller_, "d", 1, sys::Fd()));
 }

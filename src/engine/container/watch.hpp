@@ -28,7 +28,7 @@ struct Watch {
   LogSettings log = {};
   std::optional<oci::Healthcheck> health = {};  ///< from health_check()
 };
-/// Made from the request; `client` is empty.
+/// Made from the request; `client` and `health` are not set.
 Watch watch_of(const ContainerDirectory& directory, const RunRequest& request);
 
 /// The start of a container with a monitor. open() executes the monitor and berth-runtime, which

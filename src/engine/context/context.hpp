@@ -65,7 +65,7 @@ struct Paths {
 struct Caller {
   uint32_t uid = 0;
   std::vector<uint32_t> groups = {};  ///< the primary one first; each once
-  /// `groups` holds the machine's ids, because the caller was in no other user namespace.
+  /// Whether `groups` has the machine's ids: false if the caller was in a user namespace already.
   bool groups_known = true;
 };
 
@@ -75,7 +75,8 @@ struct Context {
   Identity identity = Identity::root;
   Environment environment;
   Log& log;
-  /// The result of gpu::services_of_root(), if this process made its own user namespace.
+  /// The result of gpu::services_of_root(), which works only before this process enters a user
+  /// namespace that it makes; else empty.
   std::vector<std::string> services_of_root = {};
   /// The format of unpacked layers, as in --layer-format; empty: directories.
   std::string layer_format = {};

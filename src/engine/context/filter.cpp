@@ -18,7 +18,7 @@ Error unknown(const std::string& what, std::string_view word,
                                               : "; there are: " + join(names, ", ")));
 }
 
-/// POSIX has no \d, \w and \s; other common syntax is the same.
+/// POSIX has no \d; glibc knows \w and \s, and other common syntax is the same.
 std::string posix(const std::string& text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {

@@ -12,7 +12,7 @@
 #include "base/result.hpp"
 
 /// docker's --filter KEY=VALUE for lists, events and prune: every key must match, with any one of
-/// its values.
+/// its values; the key "label" with all of them.
 namespace berth::engine {
 
 struct Filter {

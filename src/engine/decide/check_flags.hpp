@@ -10,7 +10,7 @@
 
 namespace berth::engine {
 
-/// Checks that the options fit together. Pure.
+/// Checks that the options fit together, and that this machine has the requested processors.
 /// Errors: usage, with docker's message where scripts depend on it; unsupported.
 Result<void> check_request(const RunRequest& request);
 Result<void> check_call(const RunRequest& request, const RunCall& call);

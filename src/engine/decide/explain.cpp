@@ -45,8 +45,8 @@ std::string why_mounted(const std::string& destination, const std::string& why) 
   return why;
 }
 
-/// Adds the parts of `edits` without an item, for the reason `why` unless their path gives a better
-/// one.
+/// Adds an item for each part of `edits` that has none. The reason is `why`, unless the path gives
+/// a better one.
 void add_edits(const oci::ContainerEdits& edits, const std::string& why, Explanation& explanation) {
   std::unordered_set<std::string_view> known;
   known.reserve(explanation.items.size());
@@ -200,7 +200,8 @@ class Loader {
     return loads(why + ", the driver's" + in_brackets(evidence_.grant.driver_version), host);
   }
 
-  // For CDI devices Berth does not search the image.
+  // For CDI devices Berth does not search the image, so this only names the directories that the
+  // loader searches first.
   std::string searched_before() const {
     std::vector<std::string> others;
     for (const std::string& one : library_path_) {

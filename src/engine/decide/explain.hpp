@@ -21,7 +21,7 @@
 
 namespace berth::engine {
 
-/// The record of a start. Empty if GPUs were not requested.
+/// What `berth explain` shows of a start; empty: nothing to explain.
 struct Explanation {
   std::vector<gpu::Verdict> sources;  ///< the sources of requests, and whether each counted
   std::vector<gpu::Reason> items;     ///< what was granted, and what was not

@@ -152,7 +152,7 @@ Result<void> add_nodes(const Context& context, oci::Spec& spec, Provenance& prov
 
 // ---- libraries ----------------------------------------------------------------------------------
 
-/// Prepares the decided files and mounts on this machine.
+/// Prepares the files of `decision` in the state directory, and mounts them in the container.
 class Placer {
  public:
   Placer(const Context& context, const mpi::Decision& decision)
@@ -220,8 +220,8 @@ void Placer::place_libraries() {
     for (const std::string& name : one.names) {
       edits_.loader_entries.push_back({name, directory + name, flags});
     }
-    // Through an RPATH or LD_LIBRARY_PATH, the loader finds these libraries before it reads its
-    // cache.
+    // Through an RPATH or LD_LIBRARY_PATH, the loader finds the image's own files before it reads
+    // its cache, so mount over these too.
     for (const std::string& over : one.over) bind(one.host_path, over);
   }
 }

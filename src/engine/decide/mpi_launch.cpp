@@ -25,7 +25,8 @@ std::optional<uint64_t> number_of(const Environment& environment, const char* na
   return text ? parse_u64(*text) : std::nullopt;
 }
 
-/// Variables of launchers, and settings of MPIs and fabrics.
+/// How the variables begin that a rank gets from the caller: those of launchers, and settings of
+/// MPIs and fabrics.
 constexpr std::array<std::string_view, 18> kPassed = {
     "PMI_", "PMIX_",  "OMPI_", "PRTE_",  "ORTE_", "MPI_LOCAL", "MPIR_CVAR_", "MPICH_", "MPIEXEC_",
     "MV2_", "I_MPI_", "PALS_", "SLURM_", "FLUX_", "UCX_",      "FI_",        "PSM2_",  "HFI_"};
@@ -109,10 +110,11 @@ void pass_descriptor(const Context& context, std::vector<std::string>& variables
   variables.push_back(std::string(kDescriptor) + "=" + std::to_string(kPmiDescriptor));
 }
 
-/// Ranks in separate user namespaces cannot read each other's memory, nor open each other's
-/// descriptors through /proc (docs/mpi.md): Open MPI would try, and report a failure for each pair;
-/// UCX would abort. With CMA off, UCX uses TCP for large messages. Its put operation is turned off
-/// too, because MPICH 4.0 with UCX 1.13 sometimes hangs with it, even outside containers.
+/// Ranks in separate user namespaces cannot read each other's memory (cross-memory attach, CMA),
+/// nor open each other's descriptors through /proc (docs/mpi.md): Open MPI would try, and report a
+/// failure for each pair; UCX would abort. With CMA off, UCX uses TCP for large messages. Its put
+/// operation is turned off too, because MPICH 4.0 with UCX 1.13 sometimes hangs with it, even
+/// outside containers.
 void turn_off_cma(const Environment& environment, std::vector<std::string>& variables) {
   constexpr std::array<std::pair<const char*, const char*>, 5> kOff = {
       {{"OMPI_MCA_btl_vader_single_copy_mechanism", "none"},

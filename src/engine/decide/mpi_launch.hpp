@@ -27,7 +27,7 @@ struct Launcher {
 std::optional<Launcher> launcher_of(const Environment& environment);
 
 /// How ranks find each other, from the launcher's variables. Nothing if this process is not one of
-/// several.
+/// several, or if Flux started it.
 std::optional<mpi::Launch> launch_of(const Environment& environment);
 
 /// False for all ranks but the first, so that a message for all ranks is printed once.
@@ -48,8 +48,8 @@ Result<std::optional<MpiRequest>> read_mpi(const MpiFlags& flags, const Environm
 /// such as /tmp.
 std::vector<std::string> meeting_paths(const Environment& environment);
 
-/// Adds a volume for each of these paths, at the same path in the container, if it is a directory
-/// on this node and no volume of `request` contains it.
+/// Adds a volume for each of the meeting_paths(), at the same path in the container, if it is a
+/// directory on this node and no volume of `request` contains it.
 void add_meeting_places(const Environment& environment, RunRequest& request);
 
 /// Makes `request` share the node's namespaces unless flags choose otherwise: network, pid, ipc and

@@ -45,7 +45,7 @@ std::optional<int64_t> boot_time() {
   return std::nullopt;
 }
 
-/// For a container without a monitor no boot is recorded, only the start time.
+/// For a container without a monitor no boot is recorded, only the time of its creation.
 bool is_of_this_boot(const ContainerSummary& container, const ContainerFiles& files) {
   if (files.start) {
     auto boot = sys::boot_id();
@@ -112,8 +112,8 @@ Result<node::Profile> node_of_run(const Context& context, const ContainerSummary
   return node::gather(root, inventory);
 }
 
-/// The user land as at the container's start if the policy or a flag decided it then, else the
-/// usual one.
+/// The origin of the container's user-land driver: as its explanation says, else as the policy says
+/// now.
 Result<match::UserLand> user_land_of_run(const Context& context,
                                          const ContainerSummary& container) {
   Explained explained = TRY(explain_container(context, container.id));

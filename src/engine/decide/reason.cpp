@@ -20,7 +20,7 @@
 namespace berth::engine {
 namespace {
 
-/// More bytes than the entry of the first processor in /proc/cpuinfo.
+/// More bytes than the entry of the first processor in /proc/cpuinfo has.
 constexpr size_t kCpuInfo = size_t{16} << 10;
 /// Enough lines of usual length to fill known_error::kMaxLog.
 constexpr uint64_t kLines = 1000;

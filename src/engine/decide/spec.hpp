@@ -45,7 +45,7 @@ struct SpecInputs {
   std::optional<KeptIds> kept = std::nullopt;  ///< for --userns keep-id
   std::vector<oci::Mount> image_mounts = {};   ///< from make_image_mounts()
   bool in_job = false;  ///< in a job of a batch scheduler, which requires its own cgroups
-  uint32_t last_group = INT32_MAX;  ///< the last group id in the container; 0: only root's
+  uint32_t last_group = INT32_MAX;  ///< the last group that may ping; 0: only root's
   bool own_accounts = false;        ///< `directory` has kPasswdFile and kGroupFile
 };
 

@@ -23,7 +23,7 @@ namespace {
 
 constexpr int kDirectory = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
 constexpr int kMaxDepth = kMaxLayerDepth;
-constexpr const char* kOpaqueMark = ".wh..wh..opq";  // fuse-overlayfs also sets an attribute
+constexpr const char* kOpaqueMark = ".wh..wh..opq";  // fuse-overlayfs's; it also sets an attribute
 
 // Docker's criterion for a changed directory.
 bool is_same_directory(const struct stat& a, const struct stat& b) {

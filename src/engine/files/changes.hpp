@@ -42,9 +42,9 @@ Result<std::vector<PathChange>> copy_changes(const sys::Fd& copy, const std::vec
                                              image::OverlayXattr kind,
                                              const std::vector<scan::LoaderEntry>& added = {});
 
-/// Makes a container's own layer from those differences in the empty directory `upper`, which is on
-/// the file system of `copy`: the files of the layer are hard links to those of the copy. No other
-/// process may write to `upper`.
+/// Makes a container's own layer from `changes`, those differences, in the empty directory `upper`,
+/// which is on the file system of `copy`: the files of the layer are hard links to those of the
+/// copy. No other process may write to `upper`.
 /// Errors: usage (deeper than 400 directories), denied, io.
 Result<void> make_layer_of_copy(const sys::Fd& copy, const std::vector<PathChange>& changes,
                                 const sys::Fd& upper);

@@ -91,7 +91,7 @@ Result<Place> find_place(const sys::Fd& root, const std::string& path, LastLink 
 /// One side of a copy, opened.
 struct Side {
   std::string shown;  ///< for errors
-  sys::Fd root;       ///< of the host, or a copy of the view's root
+  sys::Fd root;       ///< the root of the host, or of the container's view
   Path path;
 };
 

@@ -24,8 +24,8 @@ namespace {
 
 using Layers = std::vector<sys::Layer>;
 
-// The unpacker creates directories that no layer names, at arbitrary times. Everything in an image
-// is older than its config.
+// The latest time to save. The unpacker creates directories that no layer names, with arbitrary
+// times, but everything in an image is older than its config.
 uint64_t latest_of(const image::Image& image, int64_t epoch) {
   return static_cast<uint64_t>(std::max(parse_time(image.config.created).value_or(0), epoch));
 }

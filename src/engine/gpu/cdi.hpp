@@ -16,7 +16,7 @@
 namespace berth::engine {
 
 /// Checks before anything else is done that the value of a --device is a CDI name.
-/// Errors: usage (no name), unsupported (a host path: plain devices are not supported yet).
+/// Errors: usage (no name), unsupported (a path; parse_host_device() takes those).
 Result<void> check_device(const std::string& text);
 
 /// The devices of this machine's CDI files. Errors: io.
@@ -25,11 +25,11 @@ Result<gpu::cdi::Index> list_cdi(const Context& context);
 /// Whether no CDI file of this machine defines an NVIDIA GPU.  Errors: io.
 Result<bool> has_no_cdi_gpus(const Context& context);
 
-/// Writes the index that berth-runtime reads, and returns it with its path. Errors: io, denied.
 struct RefreshedCdi {
   std::string path;
   gpu::cdi::Index index;
 };
+/// Writes the index that berth-runtime reads, and returns it with its path. Errors: io, denied.
 Result<RefreshedCdi> refresh_cdi(const Context& context);
 
 /// The facts about a CDI file that `berth cdi validate` prints.

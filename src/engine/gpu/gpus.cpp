@@ -57,8 +57,8 @@ void warn_of(const std::vector<std::string>& lines, const Context& context) {
   for (const std::string& line : lines) context.log.warn(line);
 }
 
-// A container that has ended keeps its bundle for another start. The new container, `own`, has none
-// yet.
+// Whether another container than `own`, which is being started, may mount the volume: one that has
+// ended may start again.
 bool is_volume_of_another(const Paths& paths, const std::string& own, const std::string& volume) {
   auto users = containers_with(paths, "/" + volume + "/");
   if (users.ok()) std::erase(*users, own);
@@ -106,7 +106,8 @@ bool wants_gpus(const Context& context, const gpu::Choice& choice,
 }
 
 /// Binds the container to the processors near its GPUs, unless flags name other processors.
-/// Ordinary users usually have no cpusets, and in a batch job the job sets the limit.
+/// Uses the affinity instead of a cpuset for ordinary users, because they usually have no cpusets,
+/// and in a batch job, because the job sets the limit.
 Result<void> bind_beside(const Context& context, const gpu::Choice& choice,
                          const gpu::Inventory& inventory,
                          const std::vector<gpu::Selected>& selected, const RunRequest& request,
@@ -143,7 +144,7 @@ Result<void> check_limited(const RunRequest& request, const std::vector<std::str
                     "--gpus device=");
 }
 
-/// Adds a limit of the kernel on the chosen GPUs.
+/// Limits the memory of the chosen GPUs by the kernel's dmem controller.
 Result<void> add_memory_limit(const GpuMemory& wanted, const MemoryRegions& regions,
                               const std::vector<gpu::Selected>& selected, oci::Spec& spec) {
   auto files = TRY(limit_gpu_memory(wanted, selected, regions));
@@ -311,7 +312,7 @@ Result<gpu::HeldLease> add_gpus(const Context& context, gpu::Choice choice, cons
   bool by_name = std::ranges::any_of(
       cdi, [](const std::string& name) { return gpu::vendor_of_cdi_name(name).has_value(); });
   bool by_path = names_gpu_node(look.request);
-  // If only nodes are granted, the driver numbers the GPUs.
+  // If only nodes are granted, the driver numbers the GPUs, so no number in a variable is stale.
   bool by_nodes = by_path || look.request.security.privileged;
   if (!choice.grants() && !by_nodes) warn_of(gpu::stale_selections(choice.request, {}), context);
   const std::optional<GpuMemory>& memory = look.request.gpu_memory;

@@ -75,7 +75,7 @@ Result<gpu::Lease> Shared::find(const gpu::Holders& holders) const {
                     "berth gpu list");
 }
 
-/// Warns once that the start waits.
+/// Warns that the start waits.
 void warn_waiting(const Context& context, const Error& error) {
   context.log.warn("waiting: " + error.what);
 }
@@ -98,7 +98,7 @@ Result<gpu::HeldLease> take_in_turn(const Context& context, const RunRequest& re
   return ledger.take_in_turn(std::move(lease), std::move(ticket), choose, patience);
 }
 
-/// Widens the lease of the container of `request` to the new choice.
+/// Widens the lease of the container of `request`: it has the old and the new GPUs then.
 Result<gpu::HeldLease> widen(const Context& context, const RunRequest& request,
                              const gpu::Ledger& ledger, gpu::Lease lease, gpu::Chooser& chooser,
                              const gpu::Choose& choose) {

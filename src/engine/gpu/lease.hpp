@@ -22,15 +22,17 @@ enum class Leasing {
   nothing,  ///< the container is not started: its start decides
   look,     ///< finds what the container would get now
   take,     ///< the container starts
-  change,   ///< the container runs: keeps its GPUs if possible, and all until Ledger::finish()
+  /// The container runs: keeps its GPUs if possible, and has the old and the new ones until
+  /// Ledger::finish().
+  change,
 };
 
 struct LeasedGpus {
-  gpu::Request request;  ///< with the keys of the GPUs if they are another container's
+  gpu::Request request;                 ///< for --gpus from: with the keys of that container's GPUs
   std::vector<gpu::Selected> selected;  ///< points into the inventory
-  std::optional<gpu::MpsShare> share;   ///< for the container's programs
+  std::optional<gpu::MpsShare> share;   ///< that the container's programs use
   std::string share_name;
-  gpu::HeldLease lease;  ///< with Leasing::take, if it contains any GPU
+  gpu::HeldLease lease;  ///< with Leasing::take and change, if it contains any GPU
 };
 
 /// The lease in the bundle of a container; nothing if it has none.
@@ -38,7 +40,8 @@ Result<std::optional<gpu::LeaseNote>> read_lease_note(const Context& context,
                                                       const RunRequest& request,
                                                       const std::string& id);
 
-/// The keys of GPUs that a container gets without --gpus: by CDI name, or by the path of a node.
+/// The keys (names in the ledger) of GPUs that a container gets without --gpus: by CDI name, or by
+/// the path of a node.
 std::vector<std::string> keys_beside(const RunRequest& request, const gpu::Choice& choice,
                                      const gpu::Inventory& inventory);
 

@@ -19,12 +19,13 @@ Result<policy::Gpu> gpu_policy_of(const Context& context);
 Result<gpu::Inventory> inventory_of(const Context& context, const policy::Gpu& policy,
                                     gpu::Refresh refresh);
 
-/// The machine's GPUs and driver, from the cache unless it is stale or `refresh` forces a probe.
+/// The machine's driver, and the GPUs that the device cgroup of this process permits; from the
+/// cache unless it is stale or `refresh` forces a probe.
 /// Errors: not_found (the driver root), corrupt.
 Result<gpu::Inventory> list_gpus(const Context& context, gpu::Refresh refresh);
 
-/// The containers that hold GPUs of this machine, and those that wait. Only containers of this
-/// store have names there. Errors: those of open_gpu_ledger() and of reading the policy.
+/// The containers that hold GPUs of this machine, and those that wait. A generated name is known
+/// only for containers of this store. Errors: those of open_gpu_ledger() and of reading the policy.
 Result<gpu::Holders> list_gpu_holders(const Context& context);
 
 /// The machine's ledger, or this user's own if root has made none.

@@ -20,7 +20,7 @@ inline constexpr const char* kLoaderCache = "/etc/ld.so.cache";
 /// libraries to the cache, and so does an ldconfig in the container.
 struct OwnCache {
   bool unchanged = false;              ///< equal to the image's cache except for these libraries
-  std::optional<std::string> without;  ///< otherwise: the cache without them, if it has any
+  std::optional<std::string> without;  ///< else: the cache without them, if it has any
 };
 
 /// `etc`: /etc in the container's own layer; `below`: /etc in the image. Both are untrusted.

@@ -19,7 +19,8 @@
 
 namespace berth::engine {
 
-/// The facts about MPS before a container's GPUs are chosen.
+/// The facts about NVIDIA's MPS before a container's GPUs are chosen. A share is the containers
+/// that one MPS daemon serves (gpu/mps/share.hpp).
 struct MpsPlan {
   gpu::MpsLimits limits;  ///< limits that MPS may have to enforce
   MemoryRegions regions;  ///< memory that the kernel can limit

@@ -11,8 +11,8 @@
 
 namespace berth::engine {
 
-/// Processes that use GPUs without a lease: those that NVIDIA's driver reported within the last
-/// seconds, and those that AMD's driver reports now.
+/// Processes that compute on GPUs, among which gpu::Chooser finds those without a lease: those that
+/// NVIDIA's driver reported within the last seconds, and those that AMD's driver reports now.
 class OutsideWatch {
  public:
   OutsideWatch(const Context& context, const gpu::Inventory& inventory)

@@ -34,7 +34,7 @@ struct Provenance {
   gpu::Grant grant;
   std::string mode_from;       ///< what chose the driver mode: "the default", …
   scan::DriverFiles image;     ///< the image's own files; empty if not searched
-  oci::ContainerEdits placed;  ///< the result of `grant`
+  oci::ContainerEdits placed;  ///< the nodes, files and variables of `grant` in the container
   std::vector<std::string> cdi_names;
   oci::ContainerEdits cdi;                 ///< edits of `cdi_names`
   std::vector<oci::DeviceNode> by_hand;    ///< GPU nodes requested by path

@@ -70,7 +70,7 @@ Result<facts::LayerFacts> layer_facts(const image::Layer& layer, Log& log) {
       TRY_CTX(scan_layer(layer.directory), "cannot scan layer " + quote(layer.diff_id.text()));
   if (layer.read_only) return found;
   auto written = sys::replace_file(sys::cwd(), path, facts::write_layer_facts(found), 0600);
-  // A user with read-only access to this store scans again next time.
+  // Without write access to the store, the layer is scanned again next time.
   if (!written.ok()) log.debug("keep the facts of a layer: " + to_line(written.error()));
   return found;
 }

@@ -16,7 +16,7 @@ namespace berth::engine {
 /// What the files of a copy share. Blocks are shared if the file system supports it.
 enum class Sharing {
   nothing,  ///< separate files
-  names,    ///< hard links within a layer; no other process may create links there
+  names,    ///< names that are hard links in a layer; no other process may write to the copy
   files,    ///< the layers' own files, if on the same file system: no process may write to
             ///< them
 };
@@ -48,7 +48,8 @@ class LayerView {
   /// file.  Errors: io.
   Result<std::string> read_at(std::string_view path, uint64_t offset, size_t length) const;
 
-  /// The names in the directory at `path`, at most 4096; empty if it is not a directory.
+  /// The names in the directory at `path`, without those of a layer that has more than 4096 there;
+  /// empty if it is not a directory.
   /// Errors: io.
   Result<std::vector<std::string>> list(std::string_view path) const;
 

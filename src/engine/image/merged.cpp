@@ -30,7 +30,7 @@ Result<bool> is_whiteout(const OverlayAttributes& attributes, const sys::Fd& lay
                          const std::string& name, const struct stat& status) {
   if (S_ISCHR(status.st_mode)) return status.st_rdev == makedev(0, 0);
   if (!S_ISREG(status.st_mode) || status.st_size != 0) return false;
-  // A running container may change its upper layer.
+  // A running container may replace the file in its upper layer by a link or a device.
   auto file = sys::find_regular(layer, name);
   if (!file.ok() || !*file) return false;
   return attributes.whiteout(**file);

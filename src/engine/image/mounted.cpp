@@ -77,8 +77,8 @@ Result<sys::Layer> empty_layer(const Context& context) {
   return sys::open_layer(path);
 }
 
-/// Fails for an ordinary user in namespaces that berth itself created, because the mount would
-/// vanish with the process.
+/// Fails for an ordinary user outside of a user namespace: in one that this process made, the mount
+/// would vanish with the process.
 Result<void> check_may_mount() {
   if (TRY(sys::identity()).effective_uid == 0) return {};
   return make_error(Kind::denied,

@@ -14,7 +14,7 @@
 namespace berth::engine {
 
 struct MountedImage {
-  std::string image;      ///< the first 12 digits; empty for a file
+  std::string image;      ///< a name or the id; for a file its path
   std::string image_id;   ///< the first 12 digits; empty for a file
   std::string directory;  ///< absolute
 };

@@ -24,8 +24,8 @@ Result<bool> is_host_root(const std::string& path);
 /// Errors: not_found.
 Result<void> check_places(const oci::Spec& spec, const LayerView& root);
 
-/// The mounts below the directory `path`, as paths in a container with that root, except the mounts
-/// that `spec` mounts or hides. A read-only root alone leaves them writable.
+/// The mounts below the directory `path`, as paths in a container with that root, except those that
+/// a mount of `spec` covers. A read-only root alone leaves them writable.
 Result<std::vector<std::string>> mounts_below(const std::string& path, const oci::Spec& spec);
 
 }  // namespace berth::engine

@@ -12,8 +12,8 @@
 
 namespace berth::engine {
 
-/// The image store of this context, with layers in the format that this identity can mount,
-/// followed by the additional stores.
+/// The image store of this context, with the layers that this identity can mount
+/// (image::LayerFlavor), followed by the additional stores.
 Result<image::Store> open_store(const Context& context);
 /// The same without additional stores, for counting, checking and removing.
 Result<image::Store> open_own_store(const Context& context);

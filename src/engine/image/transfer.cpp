@@ -25,8 +25,8 @@ namespace {
 constexpr size_t kMaxLine = 2 * oci::kMaxManifestBytes + (size_t{1} << 20);  // a manifest, escaped
 constexpr uint64_t kMaxDescriptor = 1'000'000;
 
-/// Descriptors of this process that the child inherits under numbers that the child does not use
-/// for others.
+/// Copies of descriptors of this process, which the child inherits under the same numbers; the
+/// child uses these numbers for no other file.
 class PassedStreams {
  public:
   /// Replaces "/dev/fd/N" of this process by the name that the descriptor has in the child.

@@ -17,8 +17,8 @@ namespace berth::engine {
 /// Called for layer and status events while the child runs; warnings go to the context's log.
 using Progress = std::function<void(const image::TransferEvent&)>;
 
-/// Runs one request; sets its `root`, `ownership` and `overlay_xattr` from the context. "/dev/fd/N"
-/// in a request is descriptor N of this process, which the child inherits.
+/// Runs one request; sets `root`, `flavor` and the other members that depend on the context.
+/// "/dev/fd/N" in a request is descriptor N of this process, which the child inherits.
 /// Errors: those that the child reports, with kind, hint and context; interrupted (the child was
 /// killed), not_found (the program is missing), corrupt (the program has another version).
 Result<image::TransferResult> transfer(const Context& context, image::TransferRequest request,

@@ -57,9 +57,9 @@ image::OverlayXattr overlay_kind(const Context& context) {
 
 /// The changes of a container to its image, as a directory.
 struct OwnLayer {
-  sys::Fd upper;                       ///< temporary, if the root is a copy
-  std::optional<sys::TempDir> made{};  ///< made by this commit if the root is a copy
-  Merged below{};                      ///< the layers that were copied
+  sys::Fd upper;                       ///< the container's own layer; empty if the root is a copy
+  std::optional<sys::TempDir> made{};  ///< made from the copy's changes, if the root is a copy
+  Merged below{};                      ///< the layers that the root is a copy of
   const sys::Fd& directory() const { return made ? made->fd() : upper; }
 };
 

@@ -30,7 +30,7 @@ struct ContainerFacts {
   std::string error;
   int restarts = 0;
   bool remove = false;
-  std::string files;                             ///< absolute directory of the /etc files
+  std::string files;                             ///< absolute directory of bundle and request
   std::string directory;                         ///< absolute directory of layer and log
   std::string root;                              ///< of the store, which has the volumes
   std::optional<json::Value> health;             ///< from read_health(); none: no health check

@@ -291,7 +291,8 @@ Result<std::vector<ListedContainer>> query_containers(const Context& context,
   ContainerSieve sieve = TRY(ContainerSieve::make(context, query.filters, images));
   // As with docker, a filter for a state implies all containers.
   bool all = query.all || query.newest || query.filters.has("status");
-  // Reads all leases at once, instead of searching the directory for each container.
+  // Reads the network leases of all containers at once, instead of searching the directory for
+  // each.
   std::map<std::string, network::Lease> leases;
   if (query.ports || query.details || sieve.needs_details()) leases = list_leases(context);
   std::vector<ListedContainer> found;

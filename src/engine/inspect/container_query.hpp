@@ -25,9 +25,9 @@ struct PortSummary {
 };
 
 struct MountSummary {
-  std::string type;    ///< "bind" or "volume"
+  std::string type;    ///< "bind", "volume" or "image"
   std::string name;    ///< for a volume
-  std::string source;  ///< for a bind
+  std::string source;  ///< for a bind or an image
   std::string destination;
 };
 
@@ -35,7 +35,7 @@ struct MountSummary {
 struct ContainerDetails {
   std::map<std::string, std::string> labels;  ///< those of the image and of the container
   std::vector<MountSummary> mounts;
-  std::vector<std::string> networks;  ///< "none", "app"; empty with a joined container's
+  std::vector<std::string> networks;  ///< "none", "app"; empty: another container's network
   std::vector<PortSummary> ports;
 };
 
@@ -58,7 +58,7 @@ struct ContainerQuery {
   std::optional<uint64_t> newest;  ///< at most this number, running or not
   Filters filters;
   bool details = false;
-  bool ports = false;  ///< details of running containers, since only those have ports
+  bool ports = false;  ///< `details`, but only of running containers: others have no ports
   bool sizes = false;
 };
 

@@ -133,7 +133,8 @@ std::string own_hosts(const RunRequest& request, std::string_view hostname) {
       "ff00::\tip6-mcastprefix\n"
       "ff02::1\tip6-allnodes\n"
       "ff02::2\tip6-allrouters\n";
-  // The container has only loopback, but its host name must resolve, or MPI and sudo stall.
+  // The host name must resolve, or MPI and sudo stall. berth-network replaces this address if the
+  // container has another one than loopback.
   text += std::string(network::kOwnAddress) + "\t";
   if (request.domainname) text += std::string(hostname) + "." + *request.domainname + " ";
   text += hostname;

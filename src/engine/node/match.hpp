@@ -13,7 +13,7 @@
 #include "match/verdict.hpp"
 #include "policy/policy.hpp"
 
-/// The entry of an image that a node chooses, and the reasons, for `berth match` and related
+/// Which entry (manifest) of an image index a node chooses, and why: for `berth match` and related
 /// commands.
 namespace berth::engine {
 
@@ -30,7 +30,7 @@ struct MatchRequest {
   image::RegistryAccess access;
 };
 
-/// The resolved reference.
+/// A resolved reference, and the images among which a node chooses.
 struct Offer {
   std::string reference;  ///< canonical
   std::string digest;     ///< of the index, or of the only manifest
@@ -67,13 +67,15 @@ Result<Answer> match_node(const Context& context, const MatchRequest& request, c
 Result<std::vector<Answer>> match_fleet(const Context& context, const MatchRequest& request,
                                         const Offer& offer, const std::string& directory);
 
-/// The criteria of a pull on this machine: its profile and the policy's driver mode. If this
-/// machine has no profile, the pull continues with a warning.
+/// What a request says about GPUs and the command, for judging an image.
 struct GpuWish {
   std::optional<policy::DriverMode> driver_mode;  ///< none: the policy's
   bool needs_gpus = false;
   bool other_command = false;  ///< not the command of the image
 };
+/// Sets the criteria by which a pull chooses and judges an image: this machine's profile, the
+/// driver mode, and the trusted facts. If this machine has no profile, the pull continues with a
+/// warning.
 void judge_by_this_node(const Context& context, const GpuWish& wish, image::PullRequest& request);
 
 /// How to report the verdict on an image after the pull, when its files are known.

@@ -32,8 +32,8 @@ Result<GpuMemory> parse_gpu_memory(std::string_view text);
 /// "25", "25%": 1 to 100. Errors: usage.
 Result<uint32_t> parse_gpu_cores(std::string_view text);
 
-/// The device memory regions that the kernel can limit, with their sizes in bytes.
-/// Lines "drm/0000:03:00.0/vram0 17163091968", "nvidia/0000:1b:00.0/vidmem 85520809984".
+/// The device memory regions that the kernel can limit, with their sizes in bytes: the lines of
+/// dmem.capacity, "drm/0000:03:00.0/vram0 17163091968", "nvidia/0000:1b:00.0/vidmem 85520809984".
 /// Documentation/admin-guide/cgroup-v2.rst "DMEM"
 using MemoryRegions = std::map<std::string, uint64_t>;
 MemoryRegions parse_memory_regions(std::string_view capacity);  ///< Pure. Other lines are skipped.

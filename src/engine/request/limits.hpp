@@ -78,7 +78,7 @@ void fields(V& v, Limits& l) {
 }
 
 /// "/dev/sda:500". Errors: usage, with docker's message.
-Result<DeviceValue> parse_device_weight(std::string_view text);  ///< 10 to 1000
+Result<DeviceValue> parse_device_weight(std::string_view text);  ///< 0, or 10 to 1000
 Result<DeviceValue> parse_device_bytes(std::string_view text);   ///< "/dev/sda:1mb"
 Result<DeviceValue> parse_device_rate(std::string_view text);
 
@@ -95,8 +95,8 @@ Result<void> check_limits(const Limits& limits);
 Result<std::optional<oci::BlockIo>> block_limits(const Limits& limits);
 
 /// The swap of a container that has a memory limit but no swap limit: unlimited, or as much as the
-/// memory, which is docker's default. In a batch job Berth adds no swap limit unless the site sets
-/// one.
+/// memory, which is docker's default. For an ordinary user in a batch job it is unlimited unless
+/// the site limits the memory.
 enum class Swap { as_asked, as_much };
 
 /// Adds all limits but those of block devices to `resources`. Pure.

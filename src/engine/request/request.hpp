@@ -412,7 +412,7 @@ void fields(V& v, RunRequest& r) {
   v.strict();
 }
 
-/// The container with the namespaces that `request` joins, as the request names it, or "".
+/// The container that `request` shares a namespace with, as the request names it; "": none.
 std::string joined_container(const RunRequest& request);
 
 /// "--group-add keep-groups": the caller's groups and no others.

@@ -64,7 +64,7 @@ Result<std::string> parse_device_rule(std::string_view text);
 enum class NamespaceFlag { pid, ipc, uts, userns, cgroupns };
 Result<NamespaceMode> parse_namespace(NamespaceFlag flag, std::string_view text);
 
-/// "stdin", "STDOUT", "stderr", in lower case.
+/// "stdin", "STDOUT", "stderr"; returned in lower case.
 Result<std::string> parse_stream(std::string_view text);
 
 /// "1.5" → 1500, "0" → 0: thousandths of a CPU, 0 or at least 10.

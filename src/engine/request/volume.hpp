@@ -86,9 +86,9 @@ void fields(V& v, ImageMount& m) {
 Result<void> check_volume_name(std::string_view name);
 
 /// "SRC:DST[:options]", or "DST" for an anonymous volume. A source that does not begin with a slash
-/// is the name of a volume; a source that is "." or begins with "./" is relative to
-/// `working_directory`; "~" is not expanded. Options: ro, rw, nocopy, the propagation names, z and
-/// Z.
+/// is the name of a volume; a source that is "." or "..", or begins with "./" or "../", is relative
+/// to `working_directory`; "~" is not expanded. Options: ro, rw, nocopy, the propagation names, z
+/// and Z.
 /// Errors: usage (form, destination not absolute or "/", unknown option).
 Result<Volume> parse_volume(std::string_view text, std::string_view working_directory);
 

@@ -38,7 +38,8 @@ Result<sys::Fd> root_of(int64_t pid) {
   return sys::open_at(sys::cwd(), path, O_PATH | O_DIRECTORY);
 }
 
-/// Reads a file below that root; links cannot lead outside.
+/// Reads a file below the root of process `pid`; links cannot lead outside. Empty if the file
+/// cannot be read.
 Result<std::string> read_inside(int64_t pid, const std::string& path) {
   sys::Fd root = TRY(root_of(pid));
   auto text = sys::read_regular_in_root(root, path, kMaxExecAccountFile);

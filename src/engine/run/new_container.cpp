@@ -132,9 +132,9 @@ Result<void> NewContainer::write(const Decision& decision) {
   return write_files(request, decision, directory_);
 }
 
-// The next start needs it. A container that ends with its caller has no next start, but other
-// commands may read its request: --volumes-from for the volumes, exec for the groups and HOME,
-// network connect for the networks.
+// The next start needs the request. A container that ends with its caller has no next start, but
+// other commands may read its request: --volumes-from for the volumes, exec for the groups and
+// HOME, network connect for the networks.
 Result<void> NewContainer::write_request() {
   const RunRequest& request = resolved_->request();
   bool is_read = !request.volumes.empty() || !request.networks.empty() ||

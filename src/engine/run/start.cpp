@@ -57,7 +57,7 @@ struct Startable {
   ContainerFiles files;
 };
 
-/// Nothing if it runs already.
+/// Locks the container in order to start it; nothing if it runs already.
 Result<std::optional<Startable>> take_to_start(const Context& context, const std::string& id) {
   auto end = Clock::now() + kStartPatience;
   bool swept = false;
@@ -173,7 +173,7 @@ Result<sys::Fd> attach_early(Watch& watch, const AttachOptions& options) {
 
 Result<RunOutcome> stay_with(const Context& context, const std::string& id, sys::Fd socket,
                              const AttachOptions& options) {
-  // Open it before the end: --rm removes the container, but not open files.
+  // Open the record before the container ends: --rm removes the container, but not open files.
   auto awaited = ExitWaiter::open(context.paths, id);
   Attached attached = TRY(stay_attached(context, std::move(socket), options));
   while (attached.lost) {

@@ -61,7 +61,8 @@ Result<std::string> detach_keys_of(const std::optional<std::string>& flag);
 AttachOptions attach_options(const RunRequest& request, const RunCall& call,
                              const std::string& keys);
 
-/// Our end of a connection to a monitor that will start later.  Errors: io.
+/// Our end of a connection to the monitor that `watch` will start; `watch.client` gets the other
+/// end. Errors: io.
 Result<sys::Fd> attach_early(Watch& watch, const AttachOptions& options);
 
 /// Attaches to a running container through `socket`, from attach_early() or connect_to_monitor(),

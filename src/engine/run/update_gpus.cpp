@@ -71,7 +71,7 @@ Result<gpu::HeldLease> give_up(const Context& context, const gpu::LeaseNote& not
   return held;
 }
 
-/// The processors and memory nodes that any container may use.
+/// The processors and memory nodes that this process may use.
 Result<oci::Cpu> all_places() {
   std::string status = TRY(sys::read_file(sys::cwd(), "/proc/self/status"));
   Allowed allowed = parse_allowed(status);
@@ -171,7 +171,8 @@ Result<void> GpuUpdate::apply() {
   }
   oci::Cpu all = TRY(all_places());
   after_ = TRY(with_devices_of(before_, decision_.spec, all));
-  // Write it first: this proves that there is space, and a killed update leaves a trace.
+  // Write the new config first: this proves that there is space, and a killed update leaves a
+  // trace.
   oci::Spec next = left_ ? with_all_devices(after_, *left_) : after_;
   TRY(sys::replace_file(files_, in_bundle(kNextConfig), oci::write_spec(next), 0600));
   state_ = State::unknown;
@@ -199,7 +200,7 @@ Result<void> GpuUpdate::carry_out() {
   return sys::remove_entry(files_, in_bundle(kNextConfig));
 }
 
-// Devices of an earlier update that was killed may still be in use.
+// Restores what an earlier update left that was killed, because its devices may still be in use.
 Result<void> GpuUpdate::put_back() {
   const std::string path = in_bundle(kNextConfig);
   if (left_) TRY(sys::replace_file(files_, path, oci::write_spec(*left_), 0600));

@@ -14,8 +14,7 @@ namespace berth::engine {
 /// docs/decisions/0156.
 /// Errors: unsupported (a container of an ordinary user; --privileged, which has all devices; a
 /// change that needs more than device nodes), busy (another container has the GPUs, or a process in
-/// the container uses a GPU that would be removed), those of draft_container() and of
-/// berth-runtime.
+/// the container uses a GPU that would be removed), those of decide() and of berth-runtime.
 Result<void> update_gpus(const Context& context, const ContainerSummary& container,
                          const RunRequest& wanted);
 

@@ -58,7 +58,8 @@ class Applier {
   /// Whether an existing mount at this destination takes precedence over the rule; if not, removes
   /// it.
   bool is_kept(const Given& given, const std::string& destination);
-  /// The value of a reference "env:NAME" in the container.
+  /// The value of an effect; for "env:NAME" the value of this variable in the request, nothing if
+  /// it is unset or empty.
   std::optional<std::string> resolved(const Given& given) const;
 
   const Context& context_;
@@ -222,7 +223,8 @@ Result<void> Applier::set_network() {
   return {};
 }
 
-/// The requested limit, or the lower limit if that of the site is a maximum.
+/// Sets `out` to the site's limit `most` if no limit was requested, and to the lower of both if
+/// `forced`.
 template <class T>
 void limit(const std::optional<T>& asked, T most, bool forced, std::optional<T>& out) {
   if (!asked) {

@@ -42,8 +42,8 @@ Result<Strings> origins_of(const RunRequest& request, const image::Image* image)
   return out;
 }
 
-/// Adds a variable that lists names which tasks of a step may not set again from the environment of
-/// the job. The list includes `outside`, except variables that the request sets.
+/// Adds slurm::kDecidedVariable: the names of variables that a step's tasks do not take from the
+/// job, but from their container. Includes `outside`, except variables that the request sets.
 void add_decided_variable(const Strings& outside, RunRequest& request) {
   std::set<std::string> names(outside.begin(), outside.end());
   for (const std::string& entry : request.environment) {
@@ -91,7 +91,8 @@ Result<RunRequest> apply_rules(const Context& context, RunRequest request,
 Result<void> check_registry(const Context& context, const RunRequest& request,
                             const image::Image* image) {
   std::vector<policy::PlacedRule> rules = TRY(rules_of(context));
-  // Skip rules with a stop that depends on the image: without the image they cannot be decided.
+  // Of the rules without `registries`, only those matter that stop the evaluation of later rules. A
+  // stop that depends on the image cannot be decided before the pull.
   std::erase_if(rules, [](const auto& placed) {
     const policy::Rule& rule = placed.rule;
     return rule.registries.empty() && (!rule.stop || policy::asks_image(rule));

@@ -30,11 +30,12 @@ Result<void> check_registry(const Context& context, const RunRequest& request,
 Result<void> check_registry(const Context& context, const std::string& name,
                             const image::Image* image);
 
-/// The same, if the caller has the `registries` of the rules already.
+/// The same with `registries`, those that the applicable rules permit.
 Result<void> check_origin(const std::vector<policy::Given>& registries, const RunRequest& request,
                           const image::Image* image);
 
-/// The policy's slurm.node-variables.  Errors: those of policy::read_compiled().
+/// The variables that the policy's slurm.node-variables names: a job does not pass them to its
+/// tasks in a container. Errors: those of policy::read_compiled().
 Result<std::vector<std::string>> node_variables(const Context& context);
 
 /// Appends the hooks of the rules to the existing hooks.

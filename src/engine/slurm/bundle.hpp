@@ -17,9 +17,9 @@ struct SlurmBundle {
   bool remove = false;    ///< remove the config.json of an image's task after reading
 };
 
-/// Executes the program that runs the task. For a bundle of the user that is berth-runtime, with
-/// the variables of this process. If the path of the bundle spells the name of an image, that is
-/// `berth slurm step`, with the variables of the task. Returns only on failure.
+/// Executes the program that runs the task: berth-runtime with the variables of this process for a
+/// bundle of the user; `berth slurm step` with the variables of the task if the path of the bundle
+/// spells the name of an image. Returns only on failure.
 /// Errors: not_found, corrupt (config.json), usage (a variable of the container's options), denied.
 Result<void> run_slurm_bundle(const Context& context, const SlurmBundle& bundle);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The beginnings of the names of steps' containers: pyxis's, which scripts use.
+// How the names of steps' containers begin: as with pyxis, since scripts use these names.
 #pragma once
 
 #include <string>
@@ -8,7 +8,8 @@ namespace berth::engine {
 
 inline constexpr const char* kPyxisPrefix = "pyxis_";
 
-/// Slurm's name of this node; a container that ends with its step is named after it.
+/// The variable with Slurm's name of this node. The name of a container that is removed with its
+/// step ends with that name.
 inline constexpr const char* kNodeVariable = "SLURMD_NODENAME";
 
 /// The prefix of a named container of job "12", if names belong to a job.

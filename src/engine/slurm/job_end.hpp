@@ -10,8 +10,8 @@
 
 namespace berth::engine {
 
-/// The names of the remaining containers of job `job` on this node: those of steps with a killed
-/// owner, and with `of_job` also the job's named ones: "12" gives "pyxis_12_web".
+/// The names of the remaining containers of job `job` on this node: those of steps, which remain if
+/// their owner was killed, and with `of_job` also the job's named ones: "12" gives "pyxis_12_web".
 /// Errors: usage (not the number of a job), io.
 Result<std::vector<std::string>> containers_of_job(const Context& context, const std::string& job,
                                                    bool of_job);

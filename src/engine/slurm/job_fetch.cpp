@@ -30,7 +30,7 @@ using Clock = std::chrono::steady_clock;
 /// The role of this node in its step.
 struct JobFetch::Part {
   slurm::Invitation invitation;
-  std::string board;  ///< the address of the machine of srun
+  std::string board;  ///< the address of the machine where srun runs the board
   uint32_t node = 0;
   uint32_t nodes = 0;
 
@@ -42,10 +42,10 @@ namespace {
 using Part = JobFetch::Part;
 
 constexpr milliseconds kForConnection{5000};
-/// A little more than the limit of the board.
+/// A little more than the time in which the board answers.
 constexpr milliseconds kForDirections = slurm::Board::kForAnybody + milliseconds(30'000);
 constexpr milliseconds kLater{200};
-/// Less than the default of Slurm's UnkillableStepTimeout.
+/// Less than 60 s, the default of Slurm's UnkillableStepTimeout.
 constexpr milliseconds kForOthers{40'000};
 constexpr size_t kMaxOrder = size_t{4} << 20;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One fetch for all nodes of a Slurm step: the first node asks the registry for the image; each
-// other node asks a node of the step (docs/decisions/0166).
+// other node asks a node of the step. The step's board, a server in srun (slurm/board.hpp), tells
+// each node which one (docs/decisions/0166).
 #pragma once
 
 #include <optional>

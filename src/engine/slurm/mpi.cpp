@@ -35,10 +35,10 @@ void add_directory(const std::string& path, RunRequest& request) {
   request.volumes.push_back(std::move(volume));
 }
 
-/// Adds the directory of the ranks, in which Open MPI keeps its session. `step`: "12.0". srun sets
-/// a variable for the parent directory; without the variable Slurm uses TmpFS. That is /tmp unless
-/// slurm.conf names another directory, which is not known here; Open MPI then makes its directory
-/// in the container.
+/// Mounts the directory of step "12.0" in which Open MPI keeps its session: spmix_appdir_UID_12.0
+/// in SLURM_PMIX_TMPDIR, if srun sets that, else in Slurm's TmpFS. TmpFS is /tmp unless slurm.conf
+/// names another directory, which is not known here: then nothing is mounted, and Open MPI makes
+/// its directory in the container.
 void add_ranks_directory(const Environment& job, const std::string& step, RunRequest& request) {
   std::string base(job.get_filled("SLURM_PMIX_TMPDIR").value_or("/tmp"));
   if (!base.starts_with('/')) return;

@@ -232,7 +232,7 @@ std::string container_name(const SlurmStep& step, const slurm::Name& name) {
   return (step.of_job ? job_prefix(job) : kPyxisPrefix) + name.name;
 }
 
-/// The prefix before the node's name.
+/// "pyxis_12.0-", which the node's name follows.
 std::string step_prefix(const std::string& job) {
   return kPyxisPrefix + job + "-";
 }

@@ -47,8 +47,8 @@ Result<RunOutcome> run_slurm_task(const Context& context, const SlurmStep& step,
 /// else the newest.  Errors: not_found.
 Result<std::string> container_of_step(const Context& context, const std::string& job);
 
-/// The container that `step` may join if it runs already, or "": determines the user namespace of
-/// this process.
+/// The container that `step` joins if it runs already, or "". This process then has to be in the
+/// user namespace of that container.
 std::string joined_by(const SlurmStep& step);
 
 /// Converts pyxis's "[USER@][REGISTRY#]IMAGE[:TAG]" to a reference: "nvcr.io#nvidia/cuda:13" gives

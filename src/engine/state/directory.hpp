@@ -34,7 +34,7 @@ enum class Lifetime {
   kept,     ///< all files are in the store
 };
 
-/// The contents of container.json, and whether the container is owned.
+/// The contents of container.json (the record), and whether the container is owned.
 struct ContainerFiles : record::Lines {
   bool owned = false;  ///< a process holds the lock of the container
 };
@@ -56,15 +56,15 @@ class ContainerDirectory {
                                                              const std::string& id);
 
   const std::string& id() const { return id_; }
-  const std::string& path() const { return path_; }    ///< absolute; upper, work, log, exit status
-  const std::string& files() const { return files_; }  ///< absolute; bundle, record, /etc files
+  const std::string& path() const { return path_; }    ///< absolute; upper, work, log, /etc files
+  const std::string& files() const { return files_; }  ///< absolute; bundle, record, request
   const sys::Fd& fd() const { return fd_; }            ///< of path(); holds the lock
   const sys::Fd& files_fd() const { return files_fd_ ? files_fd_ : fd_; }
 
-  /// Binds `name` to this container, which also calls mark_complete(); remove() releases the name.
+  /// Binds `name` to this container, and calls mark_complete(). remove() releases the name.
   /// Errors: exists (reserve_name()).
   Result<void> reserve(const std::string& name);
-  /// Marks the container as complete.
+  /// Removes the container's mark in incomplete_directory().
   void mark_complete() const;
 
   Result<void> write(const record::Container& record) const;
@@ -87,7 +87,7 @@ class ContainerDirectory {
   std::string id_;
   std::string path_;
   std::string files_;
-  std::optional<std::string> name_;  ///< empty: it has no name; none: see the record
+  std::optional<std::string> name_;  ///< empty: no name; none: the record has the name
   sys::Fd fd_;
   sys::Fd files_fd_;  ///< empty: the same as fd_
 };
@@ -101,8 +101,9 @@ Lifetime lifetime_of(const RunRequest& request);
 /// The absolute path of the bundle of container `id`, which was made from `request`.
 std::string bundle_path(const Paths& paths, const RunRequest& request, const std::string& id);
 
-/// The directory with a mark for each container that a process is creating or removing, or was when
-/// it was killed. Thanks to the marks a sweep need not check all containers.
+/// The directory with a mark for each container that a process is creating or removing, or was
+/// creating or removing when it was killed. Thanks to the marks a sweep need not check all
+/// containers.
 std::string incomplete_directory(const Paths& paths);
 
 /// Appends a line to the record of a container that another process may own.  Errors: not_found,

@@ -7,8 +7,9 @@
 
 namespace berth::engine {
 
-/// The last bytes, at most known_error::kMaxLog, of a file, or of standard input if `path` is "-".
-/// A pipe is read to its end.  Errors: not_found, denied, io.
+/// The last bytes of a file, or of standard input if `path` is "-": at most known_error::kMaxLog,
+/// and of a regular file one more, which shows that it is longer. A pipe is read to its end.
+/// Errors: not_found, denied, io.
 Result<std::string> read_log_end(const std::string& path);
 
 }  // namespace berth::engine

@@ -51,7 +51,7 @@ struct DiskUsage {
 Result<DiskUsage> disk_usage(const Context& context);
 
 struct PruneOptions {
-  Filters filters;          ///< until (not for volumes), label, label!
+  Filters filters;          ///< until (not for volumes), label, label!; dangling for images
   int64_t now = 0;          ///< nanoseconds since 1970, for "until"
   bool all_images = false;  ///< also unused images that have a name
 };
@@ -87,8 +87,8 @@ Result<Pruned> prune_volumes(const Context& context, const PruneOptions& options
 /// Removes named networks without running containers.  Errors: as above.
 Result<Pruned> prune_networks(const Context& context, const PruneOptions& options);
 
-/// Removes unused images without a name; Pruned::names are "untagged: REFERENCE" and "deleted:
-/// sha256:…".
+/// Removes images without a name that no container uses, with `all_images` also those with a name.
+/// Pruned::names are "untagged: REFERENCE" and "deleted: sha256:…".
 /// Errors: as above.
 Result<Pruned> prune_images(const Context& context, const PruneOptions& options);
 

@@ -48,7 +48,7 @@ std::vector<doctor::Answer> examine(const Context& context, doctor::Scope scope)
   inputs.scope = scope;
   inputs.libexec = context.paths.libexec;
   inputs.job = job_of(context.environment);
-  // main runs this verb even if there is no path for the store, and does not report why.
+  // main runs this verb even if there is no path for the store, so the reason is reported here.
   auto paths = complete_paths(context.paths, context.environment, calling_user());
   if (!paths.ok()) inputs.no_home = paths.error();
   const Paths& known = paths.ok() ? *paths : context.paths;

@@ -24,7 +24,7 @@ struct Measured {
   GpuTop gpus;
 };
 
-/// Measures all running containers. Starts berth-runtime once for each container.
+/// Measures all running containers. Starts berth-runtime once or twice for each container.
 /// Errors: io (the store). GPUs that cannot be listed are only a warning.
 Result<Measured> measure_all(const Context& context);
 
@@ -36,9 +36,9 @@ Result<void> write_metrics(const Context& context, const std::string& path);
 
 /// Serves "GET /metrics" over HTTP on a UNIX socket at `path`, for this user only, one request at a
 /// time. After SIGINT, SIGTERM or SIGHUP completes the current answer and removes the socket.
-/// Disconnects a client that sends nothing or reads nothing for five seconds. Replaces a socket
-/// without a listener. Errors: io (EADDRINUSE: another process listens there), exists (not a
-/// socket), usage (the path is too long). Source: RFC 9112.
+/// Disconnects a client that does not send its request, or read the answer, within five seconds.
+/// Replaces a socket without a listener. Errors: io (EADDRINUSE: another process listens there),
+/// exists (not a socket), usage (the path is too long). Source: RFC 9112.
 Result<void> serve_metrics(const Context& context, const std::string& path);
 
 }  // namespace berth::engine
