@@ -35,7 +35,7 @@ struct LinkPlan {
 class LayerLinks {
  public:
   /// `staged`: an empty directory of the caller in the store's tmp/.
-  /// `own`: the delivery that may have pinned the layer.
+  /// `own`: the caller's delivery, which does not count as a user of the layer.
   LayerLinks(image::Store& store, const sys::Fd& root, const image::Staged& staged,
              const image::Delivery* own = nullptr)
       : store_(store), root_(root), staged_(staged), own_(own) {}
