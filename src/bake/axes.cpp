@@ -20,7 +20,7 @@ constexpr std::string_view kNone = "none", kPlatform = "platform", kCapability =
 
 struct Axis {
   std::string_view name;
-  std::string_view word;    ///< after match::kPrefix; empty: the axis is no annotation
+  std::string_view word;    ///< name of its annotation after match::kPrefix; empty: it has none
   std::string_view prefix;  ///< of the axis's part in the name of a cell
   std::string_view like;    ///< examples of values, for errors
 };
@@ -55,7 +55,7 @@ std::string code_of_capability(std::string_view value) {
   return "sm_" + without(std::string(value), '.');
 }
 
-/// Whether the axis restricts nodes.
+/// Whether the value becomes an annotation: all but "none", and also "none" of `gpu` and `cc`.
 bool demands(std::string_view axis, const std::string& value) {
   const Axis* known = axis_named(axis);
   if (known == nullptr || known->word.empty()) return false;

@@ -553,8 +553,8 @@ Result<void> Store::mark_used(const std::string& container_id,
   std::string lines;
   for (const Image& image : images) lines += image.manifest_digest.text() + "\n";
   TRY(sys::write_file(dir_, "containers/" + container_id + "/image", lines, 0600));
-  // Writes the file first, then checks: a collection on another machine has seen the file, or we
-  // wait for its end.
+  // The file is written first, then the images are checked: a collection on another machine has
+  // seen the file, or we wait for its end.
   if (locks_ == Locks::if_there_are) TRY(wait_for_other_machines());
   for (const Image& image : images) {
     bool whole = TRY(has_blob(image.manifest_digest));

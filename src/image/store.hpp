@@ -155,9 +155,9 @@ class Store {
   /// dead processes left in tmp/. Returns the number of objects deleted.
   Result<uint64_t> collect();
 
-  /// While a shared lock is held, no other process changes the objects; while an exclusive lock is
-  /// held, no other process reads them either. Hold it only briefly.  Errors: busy (another machine
-  /// holds it for too long), io.
+  /// While a shared lock is held, no other process removes objects or changes records; while an
+  /// exclusive lock is held, none begins to use objects either. Hold it only briefly.  Errors: busy
+  /// (another machine holds it for too long), io.
   Result<StoreLock> lock(sys::LockMode mode) const;
 
  private:

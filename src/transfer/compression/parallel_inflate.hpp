@@ -24,8 +24,9 @@ namespace berth::transfer {
 /// otherwise it decodes the bytes itself. So a wrongly detected beginning costs only speed. Takes
 /// up to 13 MiB of memory for each thread and for each of three more segments. No measurement has
 /// shown that a whole pull becomes faster, so this class is only used on request
-/// (docs/decisions/0151). Source: Kerbiriou and Chikhi 2019 (two passes), Knespel and Brunst 2023
-/// (any content); RFC 1951 and 1952.
+/// (docs/decisions/0151).
+/// Source: Kerbiriou and Chikhi 2019 (two passes), Knespel and Brunst 2023 (any content); RFC 1951
+/// and 1952.
 class ParallelGzip final : public Inflater {
  public:
   struct Options {
