@@ -21,7 +21,7 @@ inline std::string blob_file(const Digest& digest) {
   return "blobs/sha256/" + digest.hex();
 }
 
-/// The file that lists sources of the blob: lines "registry/repository", the latest first.
+/// The file that lists sources of the blob: lines "registry/repository", the first known first.
 inline std::string origin_file(const Digest& digest) {
   return "origins/" + digest.hex();
 }

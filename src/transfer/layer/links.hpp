@@ -43,12 +43,12 @@ class LayerLinks {
   struct Done {
     uint64_t files = 0;
     uint64_t bytes = 0;  ///< of removed files
-    bool used = false;   ///< nothing was done: a container uses the layer
+    bool used = false;   ///< nothing was done: a container or a delivery uses the layer
   };
   /// Skips files that have changed or cannot have another link.  Errors: io.
   Result<Done> replace(const std::string& layer, const std::vector<LinkPlan>& plans);
 
-  /// Resets directory times of the layer to its record, after a process was killed.
+  /// Resets directory times to the record, after a process was killed; not while the layer is used.
   /// Errors: io, corrupt (no record).
   Result<void> mend(const std::string& layer);
 
