@@ -313,7 +313,7 @@ class StoreCheck {
     return name.substr(64) == ending ? Depth::all : Depth::without_owners;
   }
 
-  /// Whether the objects that records name exist, and are usable.
+  /// Reports blobs and layers that images need and that are missing.
   Result<void> check_references() {
     for (const auto& record : survey_.records) {
       std::string name = record.reference ? record.reference->familiar() : record.config.text();
