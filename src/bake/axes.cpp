@@ -136,8 +136,7 @@ bool within_all(const std::vector<match::VersionNeed>& strict,
   });
 }
 
-/// Whether code for the GPUs in `strict` ("sm_86") runs on no GPU on which code for `loose`
-/// ("sm_80") does not.
+/// Whether all GPUs that run code for `strict` ("sm_86") also run code for `loose` ("sm_80").
 bool runs_no_wider(const std::vector<facts::GpuCode>& strict,
                    const std::vector<facts::GpuCode>& loose) {
   if (loose.empty()) return true;

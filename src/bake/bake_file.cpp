@@ -275,7 +275,8 @@ class Maker {
     return {};
   }
 
-  /// Demands of the rules become axes of the cell, unless the cell sets the same axes.
+  /// Demands of the rules become axes of the cell. If the cell sets the same axis, it must demand
+  /// at least as much.
   Result<void> add_nfd(const std::string& place, const Recipe& recipe, const Words& words,
                        AxisValues& axes) {
     if (recipe.nfd.empty() && recipe.nfd_tag.empty()) return {};

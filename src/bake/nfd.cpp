@@ -436,7 +436,7 @@ class Converter {
     return {};
   }
 
-  // The validity of these words does not depend on the node.
+  // Checks that the words are valid values of their axes.
   Result<void> check_words(const std::string& place) const {
     for (const auto& [axis, value] : rules_.words) {
       auto checked = check_axis(axis, value);

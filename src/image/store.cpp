@@ -355,7 +355,7 @@ Result<std::vector<ImageRecord>> Store::match(std::string_view name,
     auto exact = TRY(record_of(*reference, scope));
     if (exact) return std::vector{*exact};
     for (const auto& record : records) {
-      // A pull by tag also matches the digest that the tag had then.
+      // An image that was pulled by tag also matches the digest that the tag had then.
       bool same_digest =
           reference->digest() && record.reference &&
           record.reference->registry() == reference->registry() &&
