@@ -123,8 +123,8 @@ class LeftOut {
 
 bool has_acl(const TarEntry& entry);
 /// Keeps the access lists that the kernel accepts, and sets the mode that it shows for a file with
-/// such a list. With a single id, drops named users. If a list is dropped, its mask must not become
-/// the permissions of the group.
+/// such a list; with a single id, drops all lists. If a list is dropped, the group gets its own
+/// permissions instead of those of the list's mask.
 void apply_acls(TarEntry& entry, const std::string& path, const UnpackOptions& options,
                 LeftOut& left_out);
 
