@@ -20,7 +20,7 @@ constexpr std::string_view kNone = "none", kPlatform = "platform", kCapability =
 
 struct Axis {
   std::string_view name;
-  std::string_view word;    ///< after match::kPrefix; empty: the axis is no annotation
+  std::string_view word;    ///< name of its annotation after match::kPrefix; empty: it has none
   std::string_view prefix;  ///< of the axis's part in the name of a cell
   std::string_view like;    ///< examples of values, for errors
 };
@@ -55,7 +55,7 @@ std::string code_of_capability(std::string_view value) {
   return "sm_" + without(std::string(value), '.');
 }
 
-/// Whether the axis restricts nodes.
+/// Whether the value becomes an annotation: all but "none", and also "none" of `gpu` and `cc`.
 bool demands(std::string_view axis, const std::string& value) {
   const Axis* known = axis_named(axis);
   if (known == nullptr || known->word.empty()) return false;
@@ -136,8 +136,7 @@ bool within_all(const std::vector<match::VersionNeed>& strict,
   });
 }
 
-/// Whether code for the GPUs in `strict` ("sm_86") runs on no GPU on which code for `loose`
-/// ("sm_80") does not.
+/// Whether all GPUs that run code for `strict` ("sm_86") also run code for `loose` ("sm_80").
 bool runs_no_wider(const std::vector<facts::GpuCode>& strict,
                    const std::vector<facts::GpuCode>& loose) {
   if (loose.empty()) return true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The axes in which cells of a bake may differ: the axes of docs/variants.md, and the platform.
-// Pure.
+// The axes of variants of an image (docs/variants.md), and the platform. A cell is one image that
+// `berth bake` makes, with its values of the axes. Pure.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace berth::bake {
 
-/// Axis → value, as in the bake file: {"cpu", "x86-64-v3"}. "none" is not a demand.
+/// Axis → value, as in the bake file: {"cpu", "x86-64-v3"}. "none" demands nothing of a node.
 using AxisValues = std::map<std::string, std::string>;
 
 /// All axes, in the order used in names of cells: "cuda", "cpu", "cc", …
@@ -37,7 +37,7 @@ std::string usual_name(const AxisValues& axes);
 /// Orders cells by their demands on a node: the cell with the fewest demands, the generic one, is
 /// first.
 struct Demand {
-  uint32_t demands = 0;  ///< number of axes that any node may lack
+  uint32_t demands = 0;  ///< number of axes of which some nodes do not meet the value
   uint32_t cpu = 0;      ///< level of x86-64; 8 for a specific processor
   std::string cuda;      ///< compared as a version
   bool operator<(const Demand& other) const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The document of a bake file; only for bake_file.cpp, which turns it into cells.
+// The TOML document of a bake file; only for bake_file.cpp, which makes the images (cells) of it.
 #pragma once
 
 #include <cstdint>

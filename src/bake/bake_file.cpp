@@ -37,10 +37,10 @@ bool is_cell_name(std::string_view name) {
          });
 }
 
-/// The values of the words in braces.
+/// The values of "{cpu}", "{version}" and so on in the texts of one cell.
 struct Words {
   std::map<std::string, std::string> values;
-  std::string single;  ///< the name of their [[cell]]; empty: not of a [[cell]]
+  std::string single;  ///< the name of the cell if it is a [[cell]]; empty: of the matrix
 };
 
 /// Makes the cells of a document.
@@ -102,7 +102,7 @@ class Maker {
     return check_wishes("only", document_.only);
   }
 
-  // An unknown axis or value is an error: a typo would silently exclude nothing.
+  // An unknown axis or value is an error: otherwise a typo would exclude nothing.
   Result<void> check_wishes(std::string_view key, const std::vector<AxisValues>& wishes) {
     for (size_t i = 0; i < wishes.size(); ++i) {
       std::string place = fmt::format("{}[{}]", key, i);
@@ -139,7 +139,7 @@ class Maker {
   Result<std::vector<AxisValues>> expand() {
     std::vector<AxisValues> cells;
     if (document_.axes.empty()) {
-      // Without a matrix there is one cell, unless all cells are listed.
+      // Without a matrix and without a list of cells there is one cell.
       if (document_.cells.empty()) cells.emplace_back();
       return cells;
     }
@@ -275,7 +275,8 @@ class Maker {
     return {};
   }
 
-  /// Demands of the rules become axes of the cell, unless the cell sets the same axes.
+  /// Demands of the rules become axes of the cell. If the cell sets the same axis, it must demand
+  /// at least as much.
   Result<void> add_nfd(const std::string& place, const Recipe& recipe, const Words& words,
                        AxisValues& axes) {
     if (recipe.nfd.empty() && recipe.nfd_tag.empty()) return {};

@@ -26,7 +26,7 @@ struct Cell {
   // How the image is made. The first of these that is set counts: an existing image, a command, a
   // Containerfile.
   std::string adopt;                 ///< "repo:cu126"; empty: none
-  std::vector<std::string> command;  ///< makes an OCI layout at {out}, which is not filled in yet
+  std::vector<std::string> command;  ///< makes an OCI layout at {out}, which the engine fills in
   std::string context = ".";         ///< relative to the bake file; `file` is relative to `context`
   std::string file;                  ///< empty: Containerfile, or else Dockerfile
   std::string target;                ///< stage; empty: the last

@@ -86,7 +86,7 @@ class Comparison {
     }
   }
 
-  /// Every processor with AVX512_VNNI has at least level 4.
+  /// The lowest level of the processors that have all declared features: 4 for "avx512_vnni".
   uint32_t level_of_features() const {
     if (declared_.cpu_features.empty()) return 0;
     uint32_t level = UINT32_MAX;

@@ -319,8 +319,8 @@ class Converter {
     leave(place, "kernel.version: " + name, asked);
   }
 
-  /// Turns the demands on the parts into words. There is no word for a demand on a part after one
-  /// that may vary.
+  /// Turns the demands on the parts into comparisons (">=5.10"). A demand on a part after one
+  /// that may vary is reported as left.
   Result<void> say_version(const std::string& axis, const VersionDemand& demand) {
     std::vector<std::string> words = demand.words;
     std::string prefix, next;  // "5.10", and the first version after all "5.10.x": "5.11"
@@ -436,7 +436,7 @@ class Converter {
     return {};
   }
 
-  // The validity of these words does not depend on the node.
+  // Checks that the words are valid values of their axes.
   Result<void> check_words(const std::string& place) const {
     for (const auto& [axis, value] : rules_.words) {
       auto checked = check_axis(axis, value);

@@ -24,10 +24,10 @@ struct NfdLeft {
 
 /// One set of rules, all of which have to match.
 struct NfdRules {
-  AxisValues words;           ///< {"cpu", "x86-64-v3"}
+  AxisValues words;           ///< as axes: {"cpu", "x86-64-v3"}
   std::vector<NfdLeft> left;  ///< in the document's order
   size_t index = 0;           ///< index of the set in `compatibilities`
-  size_t sets = 0;            ///< the number of sets
+  size_t sets = 0;            ///< the number of sets there
   std::string tag, description;
   int64_t weight = 0;
 };

@@ -20,7 +20,7 @@ Error damaged(const std::string& what) {
   return make_error(Kind::corrupt, "the EROFS image is damaged: " + what);
 }
 
-// Bits of Superblock::incompatible. kPadded alone has no meaning without compression.
+// Bits of Superblock::incompatible. kPadded is accepted: without compression it has no meaning.
 constexpr uint32_t kPadded = 1;
 constexpr std::pair<uint32_t, std::string_view> kFeatures[] = {
     {0x02, "compression"},        {0x04, "files in chunks"},

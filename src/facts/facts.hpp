@@ -47,7 +47,7 @@ struct IsaNeed {
 struct FileFacts {
   std::string path;         ///< in the layer, without links and without a leading '/'
   std::string machine;      ///< image-spec name: "amd64", "arm64", "386"; else "elf:<n>"
-  bool program = false;     ///< has an entry point for the kernel
+  bool program = false;     ///< the kernel can execute it
   std::string interpreter;  ///< "/lib64/ld-linux-x86-64.so.2"; empty: static, or a library
   std::string soname;
   std::vector<std::string> needed;

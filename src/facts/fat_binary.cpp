@@ -19,7 +19,7 @@ constexpr uint64_t kPtx = 1, kCubin = 2, kIr = 8, kMercury = 16;  // kinds of me
 constexpr uint64_t kLz4 = 0x2000, kZstd = 0x8000, kExact = 0x10'0000, kFamily = 0x20'0000;
 
 constexpr uint64_t kFirstWithSuffix = 90;
-// Old compilers record the suffix of a target only in the payload.
+// Old compilers record the suffix of a target ("a" in "90a") only in the payload.
 constexpr uint64_t kMaxUnpacked = 256;
 constexpr size_t kPayload = 1024;          // contains the whole header of a cubin, and the
                                            // directives of PTX

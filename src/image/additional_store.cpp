@@ -21,9 +21,9 @@ constexpr const char* kRead[] = {"blobs/sha256", "images", "layers"};
 constexpr int kFile = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
 
 /// Whether the caller can use `found`. The files of an unpacked directory have owners that fit only
-/// the user who unpacked it, so only that user can use it (`own`: the directory's name has the
-/// caller's flavour). An EROFS image records the original owners, so every user who can mount it
-/// can use it.
+/// the user who unpacked it, so only that user can use it (`own`: the name of the layer's directory
+/// is that for the caller's LayerFlavor). An EROFS image records the original owners, so every user
+/// who can mount it can use it.
 bool suits(const LayerRecord& found, const struct stat& directory, bool own) {
   if (found.flavor.format == LayerFormat::directory) {
     return own && directory.st_uid == sys::effective_uid();

@@ -88,7 +88,7 @@ std::string who_says(std::string_view text) {
   return "process " + std::string(words[3]) + " on " + std::string(words[2]);
 }
 
-/// A lease, and its text, without a lock that is visible here: its owner may be alive or dead.
+/// A lease and its text. No lock of its owner is visible here, so the owner may be alive or dead.
 struct Unknown {
   std::string name;
   std::string text;

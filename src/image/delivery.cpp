@@ -180,7 +180,8 @@ Result<Delivery> Delivery::begin(const Store& store) {
   if (store.locks_ == Locks::needed) return delivery;
   TRY(sys::write_all(delivery.pins_.fd_, lease_line(), delivery.pins_.path_));
   delivery.lease_ = TRY(Lease::begin(store.dir_, delivery.name(), Lease::Beat::background));
-  // A process of another machine that is deciding now has not seen this delivery; later ones will.
+  // A process of another machine that is removing objects now may not have seen this delivery;
+  // later ones will.
   TRY(store.wait_for_other_machines());
   return delivery;
 }

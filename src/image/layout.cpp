@@ -115,7 +115,7 @@ Result<void> put_record(const sys::Fd& root, const ImageRecord& record) {
     });
   };
   if (!record.reference && named(record.manifest)) return {};
-  // Equal records give equal bytes, even if an image is loaded again.
+  // Keeps the sources that are known, so that loading an image again does not lose them.
   ImageRecord whole = record;
   for (const auto& other : records) {
     if (other.manifest == record.manifest) add_sources(other.sources, whole.sources);

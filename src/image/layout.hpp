@@ -21,14 +21,14 @@ inline std::string blob_file(const Digest& digest) {
   return "blobs/sha256/" + digest.hex();
 }
 
-/// The file that lists sources of the blob: lines "registry/repository", the latest first.
+/// The file that lists sources of the blob: lines "registry/repository", the first known first.
 inline std::string origin_file(const Digest& digest) {
   return "origins/" + digest.hex();
 }
 
 inline constexpr size_t kMaxOrigins = 4096;  ///< maximal size of such a file in bytes
 
-/// The name of a layer's directory in layers/. The name includes the flavour, so that the same
+/// The name of a layer's directory in layers/. The name depends on the LayerFlavor: the same
 /// layer unpacked for other owners is another directory. An EROFS image contains the original
 /// owners and marks, no matter which user writes it, and all users share it: the mount maps the
 /// owners for each user.
@@ -57,7 +57,7 @@ Result<mode_t> readers_of(const sys::Fd& root, const std::string& directory);
 inline constexpr std::string_view kPinsPrefix = "pins-";
 inline constexpr std::string_view kClaimPrefix = "claim-";
 inline constexpr std::string_view kStagePrefix = "stage-";
-/// Prefix of the lease of the process that holds the whole store, where leases are used.
+/// Prefix of the lease of a process that has an exclusive StoreLock, where leases are used.
 inline constexpr std::string_view kHolderPrefix = "holder-";
 inline constexpr std::string_view kTrashPrefix = "trash-";
 
@@ -73,8 +73,8 @@ inline std::string layer_pin(std::string_view name) {
 /// Reads layer.json of layers/`name`; nothing if that layer does not exist.
 Result<std::optional<LayerRecord>> read_layer_record(const sys::Fd& root, const std::string& name);
 
-/// The names in layers/ that users of `flavor` can use, in order of preference: the directory that
-/// was unpacked for them, then an EROFS image.
+/// The names in layers/ that a process which unpacks as `flavor` can use, in order of preference:
+/// the directory that was unpacked so, then an EROFS image.
 inline std::vector<std::string> layer_names(const Digest& diff_id, LayerFlavor flavor) {
   flavor.format = LayerFormat::directory;
   std::string own = layer_name(diff_id, flavor);
@@ -82,7 +82,7 @@ inline std::vector<std::string> layer_names(const Digest& diff_id, LayerFlavor f
   return {own, diff_id.hex()};
 }
 
-/// The record of a layer that users of `flavor` can use; nothing if there is none.
+/// The record of the layer that a process which unpacks as `flavor` uses; nothing if there is none.
 Result<std::optional<LayerRecord>> find_layer_record(const sys::Fd& root, const Digest& diff_id,
                                                      LayerFlavor flavor);
 

@@ -28,7 +28,7 @@ struct PublishedImage {
   oci::Platform platform;
   /// The part of the image's config that verdicts need: the variables and labels with declarations.
   oci::ContainerDefaults config;
-  /// None: they were written by a version of Berth with another format of descriptions, so their
+  /// None: they have another facts::kVersion, so another version of Berth wrote them, and their
   /// meaning may differ.
   std::optional<facts::ImageFacts> found;
   std::vector<match::RunRecord> runs;  ///< by time, at most match::kMaxRuns

@@ -355,7 +355,7 @@ Result<std::vector<ImageRecord>> Store::match(std::string_view name,
     auto exact = TRY(record_of(*reference, scope));
     if (exact) return std::vector{*exact};
     for (const auto& record : records) {
-      // A pull by tag also matches the digest that the tag had then.
+      // An image that was pulled by tag also matches the digest that the tag had then.
       bool same_digest =
           reference->digest() && record.reference &&
           record.reference->registry() == reference->registry() &&
@@ -553,8 +553,8 @@ Result<void> Store::mark_used(const std::string& container_id,
   std::string lines;
   for (const Image& image : images) lines += image.manifest_digest.text() + "\n";
   TRY(sys::write_file(dir_, "containers/" + container_id + "/image", lines, 0600));
-  // Writes the file first, then checks: a collection on another machine has seen the file, or we
-  // wait for its end.
+  // The file is written first, then the images are checked: a collection on another machine has
+  // seen the file, or we wait for its end.
   if (locks_ == Locks::if_there_are) TRY(wait_for_other_machines());
   for (const Image& image : images) {
     bool whole = TRY(has_blob(image.manifest_digest));

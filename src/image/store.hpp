@@ -106,8 +106,8 @@ class Store {
   /// its length. Errors: not_found, corrupt (over 4 MiB).
   Result<std::string> read_document(const Digest& digest) const;
   Result<bool> has_blob(const Digest& digest) const;
-  /// Repositories that had the blob, the latest first; ignore the tags. Only a hint: a repository
-  /// may have lost the blob.
+  /// Repositories that had the blob, the first known first; ignore the tags. Only a hint: a
+  /// repository may have lost the blob.
   std::vector<Reference> origins(const Digest& digest) const;
   Result<bool> has_layer(const Digest& diff_id) const;
   /// Whether the layer exists and `blob` is known to contain it. A config and a manifest that claim
@@ -129,8 +129,8 @@ class Store {
   /// Errors: not_found (an image has just been removed: look it up again).
   Result<void> mark_used(const std::string& container_id, const std::vector<Image>& images) const;
 
-  /// Records that the image is used now. Takes one system call and no lock. Does nothing if the
-  /// store is not writable.
+  /// Records that the image is used now: the time of its manifest's file. Takes no lock. Does
+  /// nothing if the store is not writable.
   void note_used(const Digest& manifest) const;
 
   /// Removes unneeded objects in any case, and images that no container uses, the least recently
@@ -155,9 +155,9 @@ class Store {
   /// dead processes left in tmp/. Returns the number of objects deleted.
   Result<uint64_t> collect();
 
-  /// While a shared lock is held, no other process changes the objects; while an exclusive lock is
-  /// held, no other process reads them either. Hold it only briefly.  Errors: busy (another machine
-  /// holds it for too long), io.
+  /// While a shared lock is held, no other process removes objects or changes records; while an
+  /// exclusive lock is held, none begins to use objects either. Hold it only briefly.  Errors: busy
+  /// (another machine holds it for too long), io.
   Result<StoreLock> lock(sys::LockMode mode) const;
 
  private:
@@ -270,7 +270,8 @@ class Delivery {
   Result<void> publish_layer(Staged directory, const LayerRecord& record);
 
   /// Writes the record, as the last step. If another image has the name, takes it from that image.
-  /// Errors: bug (a blob or layer that it needs is not in the store).
+  /// Errors: bug (its index, manifest or config is not in the store), busy (another machine has
+  /// declared this delivery dead), io.
   Result<void> publish_image(const ImageRecord& record);
   /// Copies the record and documents of an additional store's image into this store; its layers
   /// stay there. An image of this store is left unchanged.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The input of a check of the store, and the actions of its repair.
+// Store::survey(), for a check of the store, and discard() and forget(), for its repair.
 
 #include "image/layout.hpp"
 #include "image/staging.hpp"

@@ -222,7 +222,7 @@ enum class Owners { archive, root };
 constexpr EnumNames<Owners, 2> names_of(std::type_identity<Owners>) {
   return {{{Owners::archive, "archive"}, {Owners::root, "root"}}};
 }
-/// Whether set-id bits and devices of a container are kept: only if the target is inside of it.
+/// outside: the host, where set-id bits, file capabilities and devices of a container are left out.
 enum class Trust { inside, outside };
 constexpr EnumNames<Trust, 2> names_of(std::type_identity<Trust>) {
   return {{{Trust::inside, "inside"}, {Trust::outside, "outside"}}};
@@ -262,7 +262,7 @@ struct CommitRequest {
 
 /// An image in a published index.
 struct PublishedEntry {
-  std::string image;                       ///< a name in the store: it is pushed
+  std::string image;                       ///< a name in the store: the image is pushed
   std::optional<oci::Descriptor> present;  ///< or: an image that the repository has
   std::map<std::string, std::string> annotations;
 };
@@ -381,7 +381,7 @@ struct ResolvedEntry {
   std::optional<oci::ContainerDefaults> config;  ///< as far as it is known
   std::optional<facts::ImageFacts> found;        ///< published
   std::vector<match::RunRecord> runs;            ///< published
-  bool runs_believed = false;
+  bool runs_believed = false;                    ///< a trusted key has signed `runs`
 };
 
 /// A repository as its registry describes it. The strings are untrusted.

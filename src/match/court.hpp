@@ -31,7 +31,7 @@ struct Said {
   std::string lift = {};
 };
 
-/// The subject and basis of a clause.
+/// The subject of a clause ("cpu"), and the facts that it rests on.
 struct About {
   std::string word;
   std::optional<Tier> tier;
@@ -41,7 +41,7 @@ struct About {
 
 /// The result of searching for code that runs on a GPU.
 struct CodeSearch {
-  size_t running = 0;               ///< places
+  size_t running = 0;               ///< number of places with code that runs
   uint32_t least = UINT32_MAX;      ///< the worst quality among the places that run
   bool jit = false;                 ///< the driver has to compile the code of one of them
   bool must_all = false;            ///< every place has to run
@@ -49,7 +49,7 @@ struct CodeSearch {
   CodeFit lost_fit;
 };
 
-/// "3 files (/opt/lib/libfoo.so and others)", "/usr/bin/tool".
+/// "/opt/lib/libfoo.so and 2 more files", "/usr/bin/tool".
 std::string files_text(uint64_t files, const std::string& example);
 bool is_older(std::string_view version, std::string_view than);
 bool holds(const VersionNeed& need, std::string_view version);
@@ -57,7 +57,7 @@ std::string need_text(const VersionNeed& need);  ///< "≥ 525.60.13"
 /// "ran on a node like this (record of 2026-11-20, exit 0)"
 std::string success_text(const RunRecord& record);
 
-/// Judges one candidate for one node: checks one subject after the other and records clauses.
+/// Judges one image for one node: checks one subject after the other and records clauses.
 class Court {
  public:
   Court(const Candidate& candidate, const node::Profile& node, const Job& job, Words words)

@@ -175,7 +175,7 @@ class Reader {
   Declared& declared_;
 };
 
-/// The baseline that the community of HPC containers agreed on.
+/// Labels that the community of HPC containers agreed on, and the axes that they mean.
 constexpr std::pair<std::string_view, std::string_view> kOthers[] = {
     {"org.supercontainers.hardware.cpu.target.microarch", "cpu"},
     {"org.supercontainers.mpi.implementation", "mpi"}};

@@ -36,7 +36,7 @@ bool is_older(std::string_view version, std::string_view than) {
   return scan::compare_versions(version, than) < 0;
 }
 
-/// "3 files (/opt/lib/libfoo.so and others)", "/usr/bin/tool".
+/// "/opt/lib/libfoo.so and 2 more files", "/usr/bin/tool".
 std::string files_text(uint64_t files, const std::string& example) {
   std::string name = escape_controls(example);
   return files > 1 ? fmt::format("{} and {} more files", name, files - 1) : name;
@@ -301,8 +301,7 @@ void Court::look_at_mpi() {
   }
 }
 
-// ---- unknown axes, and results of runs
-// -----------------------------------------------------------
+// ---- unknown axes, and results of runs ---------------------------------------------------------
 
 namespace {
 
@@ -357,8 +356,8 @@ const RunRecord* Court::newest_failure(Alike alike) const {
   return newest;
 }
 
-// Found facts have precedence over a successful run: with other input, the program may reach code
-// that this node cannot run.
+// Mentions successful runs in clauses that fail. Found facts have precedence over such a run: with
+// other input, the program may reach code that this node cannot run.
 void Court::add_contradictions() {
   for (Clause& clause : verdict_.clauses) {
     if (clause.outcome != Outcome::fail) continue;

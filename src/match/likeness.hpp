@@ -15,12 +15,12 @@ struct Alike {
 };
 
 /// Whether the node can do everything that the node of `record` could: an image that ran there runs
-/// here. This stays true if the node gains an ability. The processor is the recorded one or
-/// descends from it. Every GPU of the node has the compute capability of a recorded GPU, or a later
-/// minor version of the same major version; a GPU of unknown capability is of the same model as a
-/// recorded GPU. The driver is not older than the recorded one. With the image's own user-land
-/// driver it has the same version, because a module works only with libraries of its own version.
-/// Synthetic GPUs (made for tests) match only synthetic GPUs.
+/// here. This stays true if the node gains an ability. The processor runs code for the
+/// recorded one (node::runs()). Every GPU of the node has the compute capability of a recorded GPU,
+/// or a later minor version of the same major version; a GPU of unknown capability is of the same
+/// model as a recorded GPU. The driver is not older than the recorded one. With the image's own
+/// user-land driver it has the same version, because a module works only with libraries of its own
+/// version. Synthetic GPUs (made for tests) match only synthetic GPUs.
 bool reaches(const node::Profile& node, const RunRecord& record, UserLand user_land, Alike alike);
 
 /// Whether the node can do no more than the node of `record`: an image that failed there is likely

@@ -20,8 +20,8 @@ size_t place_of(const Clause& clause) {
   return static_cast<size_t>(found - std::begin(kOrder));
 }
 
-/// The entry closest to the processor among those that are as good for the GPUs as the best: GPUs
-/// matter more than the processor.
+/// The entry that is closest to the processor, whatever its code for GPUs: add_closer_entries()
+/// compares the code.
 const Judged& closest_to_processor(const Ranking& ranking) {
   return ranking.entries[*std::ranges::min_element(ranking.order, [&](size_t a, size_t b) {
     return ranking.entries[a].verdict.rank.cpu < ranking.entries[b].verdict.rank.cpu;

@@ -37,8 +37,8 @@ enum class Explain {
   all,
 };
 
-/// Judges and orders the entries. If the chosen entry is not the closest one to the processor, it
-/// gets a remark.
+/// Judges and orders the entries. An entry gets a remark if the one closest to the processor is
+/// closer than it, and as good for the GPUs.
 Ranking rank(std::vector<Candidate> candidates, const node::Profile& node, const Job& job,
              Explain explain = Explain::all);
 

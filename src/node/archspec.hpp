@@ -50,7 +50,7 @@ std::string_view family_of_architecture(std::string_view architecture);
 /// "sse4.1", "neon"). A profile without features counts as having those of its microarchitecture.
 bool has_feature(const Cpu& cpu, std::string_view feature);
 
-/// Whether `cpu` has a feature by the kernel's or archspec's name for it ("pni" is sse3).
+/// Whether a processor has a feature, by the kernel's or archspec's name for it ("pni" is sse3).
 enum class Presence {
   there,
   missing,

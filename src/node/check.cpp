@@ -87,8 +87,8 @@ Result<void> check_word(std::string_view document, std::string_view member, std:
   return at(document, member, unknown_name(what, word, near));
 }
 
-// Features that are read from a processor imply the level. A handwritten profile may have both, so
-// they are compared.
+// A handwritten profile may have a level and a microarchitecture, so they are compared. In a
+// profile with features, which were read from a processor, they may differ.
 Result<void> check_level(const Cpu& cpu, std::string_view document) {
   uint32_t implied = level_of(cpu.microarchitecture);
   if (cpu.level == 0 || implied == 0 || cpu.level == implied || !cpu.features.empty()) return {};

@@ -94,8 +94,8 @@ Result<void> Finder::try_path(const std::string& path, const std::string& why, b
   if (!elf.ok() || elf->machine != settings_.machine) return {};
   ImageLibrary library{path, file->path, version_in(base_of(file->path)), why, before_cache};
   if (library.version.empty()) {
-    // A file that is named only by the SONAME. The versions in the names of its neighbours identify
-    // it if they agree.
+    // The file is named only by its SONAME, so the version in the names of its neighbours is taken
+    // for its own.
     for (const std::string& name : TRY(tree_.list(parent_of(file->path)))) {
       bool tells =
           name.starts_with("libcuda.so.") || name.starts_with("libnvidia-ptxjitcompiler.so.");

@@ -64,7 +64,7 @@ struct DriverFiles {
 struct LoaderSettings {
   std::string library_path;                      ///< LD_LIBRARY_PATH
   std::string program;                           ///< absolute path of the command; empty: unknown
-  std::string ours = "/usr/local/nvidia/lib64";  ///< of the host's driver, in the container
+  std::string ours = "/usr/local/nvidia/lib64";  ///< the host's driver libraries in the container
 #if defined(__x86_64__)
   uint16_t machine = kMachineX86_64;
 #else
@@ -114,14 +114,14 @@ Result<CompatLook> find_compat(const Tree& tree, const std::string& directory, u
 /// Makes the loader find the package's libraries instead of others with the same SONAMEs.
 void put_first(const CompatPackage& compat, uint16_t machine, std::vector<LoaderEntry>& entries);
 
-/// Whether to use the libraries of `compat` with this kernel module, and why or why not. `cuda` is
-/// the CUDA version of the host's driver, `brand` the brand of the GPUs from NVML. Both are empty
-/// if unknown.
-/// Source: NVIDIA's documentation of CUDA forward compatibility; the decision of nvidia-cdi-hook.
 struct CompatVerdict {
   bool use = false;
   std::string why;
 };
+/// Whether to use the libraries of `compat` with this kernel module, and why or why not. `cuda` is
+/// the CUDA version of the host's driver, `brands` the brands of the GPUs from NVML. Both are empty
+/// if unknown.
+/// Source: NVIDIA's documentation of CUDA forward compatibility; the decision of nvidia-cdi-hook.
 CompatVerdict judge_compat(const CompatPackage& compat, const std::string& module_version,
                            const std::string& cuda, const std::vector<std::string>& brands);
 

@@ -67,7 +67,7 @@ struct ElfFile {
 /// Returns up to `length` bytes from `offset`; fewer only at the end of the file.
 using ReadAt = std::function<Result<std::string>(uint64_t offset, size_t length)>;
 
-/// Reads the headers, the dynamic section and the notes, never the whole file.
+/// Reads the headers, the dynamic section and the notes, not the whole file.
 /// Errors: unsupported (not ELF, or big-endian), corrupt (a table beyond the file, or larger than
 /// any linker writes), and those of `read_at`.  elf(5)
 Result<ElfFile> read_elf(const ReadAt& read_at);

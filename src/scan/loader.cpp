@@ -15,7 +15,7 @@ static_assert(std::endian::native == std::endian::little, "the cache has the mac
 namespace berth::scan {
 
 std::string expand_origin(std::string directories, const std::string& origin) {
-  // The result is limited, because a long list may contain $ORIGIN many times.
+  // The result is limited, because a hostile list may contain $ORIGIN many times.
   constexpr size_t kMaxLength = size_t{64} << 10;
   for (std::string_view word : {"$ORIGIN", "${ORIGIN}"}) {
     size_t at = directories.find(word);
@@ -342,9 +342,8 @@ int compare_library_names(std::string_view left, std::string_view right) {
       size_t l_start = l, r_start = r;
       while (l < left.size() && digit(left[l])) ++l;
       while (r < right.size() && digit(right[r])) ++r;
-      // Compared as numbers of any length. glibc computes ints; a name that overflows one is no
-      // library's.
-      // is not a library's.
+      // Compared as numbers of any length. glibc computes ints, but no library has a name whose
+      // number overflows one.
       auto strip = [](std::string_view text) {
         while (text.size() > 1 && text.front() == '0') text.remove_prefix(1);
         return text;

@@ -50,8 +50,8 @@ Result<LoaderCache> read_loader_cache(std::string_view bytes);
 /// Writes the newer format, with the entries in the order that the loader's binary search needs.
 std::string write_loader_cache(const LoaderCache& cache);
 
-/// The flags of a library of this class and machine, e.g. 0x0303; nothing for a machine without
-/// drivers.
+/// The flags of a library of this class and machine, e.g. 0x0303; nothing for a machine for
+/// which NVIDIA has no driver.
 std::optional<int32_t> loader_flags(ElfClass elf_class, uint16_t machine);
 
 /// `base` together with `added`. Drops entries of `base` that have the SONAME and architecture of

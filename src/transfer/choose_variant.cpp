@@ -110,8 +110,8 @@ class VariantChooser {
   std::optional<image::PublishedFacts> published_;
 };
 
-/// Judges the only image of a name. Docker uses an image of another platform, with the warning of
-/// check_platform().
+/// Judges the only image of a name. An image of another architecture is used, as in docker, with
+/// the warning of check_platform().
 Result<void> judge_alone(Registry& registry, const PullRequest& request,
                          const ImageDocuments& documents, Events& events) {
   if (!request.node || request.force) return {};

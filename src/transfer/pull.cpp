@@ -181,7 +181,8 @@ Result<image::ResolvedEntry> resolve_alone(Registry& registry, Document document
   return only;
 }
 
-/// A reference with several images, or one with a config that is needed.
+/// The entries of an index; of a single image also its config, which is fetched unless published
+/// facts include it.
 Result<TransferResult> resolve_at_registry(const ResolveRequest& request,
                                            const Reference& reference, Events& events,
                                            Cancel& cancel) {

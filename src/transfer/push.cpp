@@ -246,8 +246,8 @@ Result<void> sign_all(Registry& registry, const Reference& reference, const oci:
   return sign_image(registry, reference, document.digest, request.sign_key);
 }
 
-/// A key signs only images that were built here, or that a trusted key has signed before: everybody
-/// with push access can give an image the annotations of an unchanged entry.
+/// Refuses to sign entries that the repository already has, unless a trusted key has signed them:
+/// everybody with push access can make a foreign image look like an entry that needs no rebuild.
 Result<void> check_signed_before(Registry& registry, const Reference& reference,
                                  const PublishRequest& request) {
   if (request.sign_key.empty()) return {};

@@ -32,11 +32,12 @@ Result<Profile> read_profile(std::string_view text, Form form, std::string_view 
 /// the path.
 Result<Profile> load_profile(const std::string& path);
 
-/// The content and form of a file, for read_written(). Errors: those of load_profile().
+/// The content and form of a file, for read_written().
 struct ProfileText {
   std::string text;
   Form form = Form::json;
 };
+/// Errors: those of load_profile().
 Result<ProfileText> read_text(const std::string& path);
 
 /// All profiles of a directory, by name: its .json and .toml files, except hidden ones.

@@ -48,7 +48,7 @@ class Machine {
     return false;
   }
 
-  /// Whether users may make user namespaces. A missing sysctl does not forbid it.
+  /// Whether users may make user namespaces. The last two sysctls may be missing.
   bool gives_user_namespaces() const {
     std::string most = text("/proc/sys/user/max_user_namespaces");
     return !most.empty() && most != "0" &&

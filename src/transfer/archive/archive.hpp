@@ -34,20 +34,20 @@ Result<image::TransferResult> import_image(const image::ImportRequest& request,
 Result<image::TransferResult> archive(const image::ArchiveRequest& request, const EventSink& events,
                                       Cancel& cancel);
 
-/// Extracts a tar into such a tree.
+/// Extracts a tar into a tree of a container, or of the host.
 /// Errors: usage (a directory in the place of a file, or the other way around), corrupt, io.
 Result<image::TransferResult> extract(const image::ExtractRequest& request, const EventSink& events,
                                       Cancel& cancel);
 
-/// Adds a container's own layer to its image.
-/// Errors: usage (a change, a name), not_found (the image), io.
+/// Makes an image: the image of a container, and the container's own layer on top.
+/// Errors: usage (an invalid change or name), not_found (the image), io.
 Result<image::TransferResult> commit(const image::CommitRequest& request, const EventSink& events,
                                      Cancel& cancel);
 
 /// Digests of build inputs: from two directories with the same digest a builder makes the same
 /// image.
-/// Errors: usage (the ignore file), not_found, denied, unsupported (over 1,000,000 entries or 400
-/// directories deep), io, interrupted; each error names the directory.
+/// Errors: usage (an invalid ignore file), not_found, denied, unsupported (over 1,000,000 entries
+/// or 400 directories deep), io, interrupted; each error names the directory.
 Result<image::TransferResult> digest(const image::DigestRequest& request, Cancel& cancel);
 
 }  // namespace berth::transfer

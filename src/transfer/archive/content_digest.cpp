@@ -21,12 +21,12 @@ namespace {
 
 constexpr size_t kMaxPatterns = 10'000;
 
-/// The rest of a pattern behind a '[' class, and whether `c` is in the class; nothing if the class
-/// does not end.
 struct Class {
   std::string_view rest;
   bool holds = false;
 };
+/// The rest of a pattern behind a '[' class, and whether `c` is in the class; nothing if the class
+/// does not end.
 std::optional<Class> match_class(std::string_view pattern, char c) {
   bool negated = pattern.starts_with('^');
   if (negated) pattern.remove_prefix(1);

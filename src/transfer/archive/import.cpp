@@ -159,7 +159,7 @@ Result<std::optional<ForeignImage>> ForeignImage::open(const sys::Fd& file, cons
 Result<void> ForeignImage::write_tar(ByteSink& sink, const Cancel& cancel) const {
   sys::Pipe pipe = TRY(sys::make_pipe());
   sys::widen_pipe(pipe, kImportPiece);
-  // Only these options keep the owner and mode of the root directory.
+  // Without both options the owner and mode of the root directory would be lost.
   ToolCall call = call_of("sqfs2tar", {"--root-becomes", ".", "--no-skip"}, file_);
   Tool tool = TRY(Tool::start(call, nullptr, &pipe.write));
   pipe.write.reset();

@@ -17,7 +17,7 @@ namespace berth::transfer {
 
 /// One element of a docker-archive's manifest.json.
 struct DockerImage {
-  std::string config;  ///< these three name members of the archive
+  std::string config;  ///< this and `layers` name members of the archive
   std::vector<std::string> repo_tags;
   std::vector<std::string> layers;
 };
@@ -33,7 +33,7 @@ inline std::string blob_name(const Digest& digest) {
 }
 
 /// The files of an archive or an OCI layout directory, copied into the store's tmp/ and hashed on
-/// the way. A rename makes a file a blob.
+/// the way. So only a rename is needed to make a file a blob.
 class ArchiveMembers {
  public:
   struct File {

@@ -151,7 +151,7 @@ Result<image::TransferResult> save(const image::SaveRequest& request, const Even
       return make_error(Kind::usage, "format " + quote(request.format) +
                                          " is unknown; there are archive and oci");
     }
-    // The flavour of unpacked layers does not matter here.
+    // Only compressed layers are saved, so it does not matter how layers are unpacked.
     image::Store store = TRY(image::Store::open(request.root, {}, request.additional_stores));
     Contents contents;
     contents.index.media_type = oci::media_type::kIndex;

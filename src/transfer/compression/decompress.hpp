@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kinds of Inflater, and the choice between them.
+// The number of threads of an Inflater, and its input from a file.
 #pragma once
 
 #include "sys/fd/fd.hpp"

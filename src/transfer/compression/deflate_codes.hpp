@@ -40,11 +40,11 @@ struct DeflateCodes {
   std::array<CodeEntry, (1 << kDistanceBits) + 1024> distances;
 };
 
-/// Whether the code lengths use up the code space.
+/// Whether the code lengths use up the code space. single: there is at most one code, of one bit.
 enum class Fullness { full, single, partial, overfull };
 
-/// Code lengths of 0 to 15 bits, 0 for an unused symbol. Builds nothing for an overfull code;
-/// unassigned bits of a partial one become entries with only `kSpecial`.
+/// `lengths`: 0 to 15 bits for each symbol, 0 for an unused one. Builds nothing for an overfull
+/// code; bits that a partial code assigns to no symbol become entries with only `kSpecial`.
 Fullness build_literals(DeflateCodes& codes, const uint8_t* lengths, size_t count);
 Fullness build_distances(DeflateCodes& codes, const uint8_t* lengths, size_t count);
 /// Returns the same, but builds no table.
@@ -59,7 +59,7 @@ struct BitCursor {
   uint64_t bits = 0;
   unsigned count = 0;  ///< number of bits that count as valid; `bits` may hold more
 
-  /// `bit` counts from `bytes`.
+  /// Begins at the bit `bit`, counted from `bytes`.
   BitCursor(const uint8_t* bytes, uint64_t bit) : next(bytes + bit / 8) {
     refill();
     drop(bit % 8);
@@ -79,7 +79,7 @@ struct BitCursor {
     drop(number);
     return value;
   }
-  /// Counted from `bytes`.
+  /// The next bit, counted from `bytes`.
   uint64_t position(const uint8_t* bytes) const {
     return static_cast<uint64_t>(next - bytes) * 8 - count;
   }

@@ -20,8 +20,8 @@ class Inflater {
   /// first call returns at least four bytes if the layer has as many.
   using Input = std::function<Result<std::string_view>()>;
 
-  /// `threads`: the number of threads that inflate gzip, including the caller. If there is more
-  /// than one, they take up to 13 MiB for each thread and for each of three more segments.
+  /// `threads`: the number of threads that inflate gzip, including the caller. More than one take
+  /// up to 13 MiB of memory each, and 39 MiB for input and output.
   static std::unique_ptr<Inflater> make(oci::Compression compression, Input input,
                                         size_t threads = 1);
   /// The same for a layer in memory; `input` has to stay valid.
@@ -35,8 +35,8 @@ class Inflater {
   virtual ~Inflater() = default;
 
   /// Fills `out`; returns less only at the end of the stream.
-  /// Errors: corrupt (damaged, cut short, something after the end), unsupported (the window), those
-  /// of the input.
+  /// Errors: corrupt (damaged, cut short, something after the end), unsupported (a larger zstd
+  /// window), those of the input.
   virtual Result<size_t> read(char* out, size_t size) = 0;
 
   /// The number of consumed input bytes.

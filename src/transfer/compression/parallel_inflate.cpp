@@ -18,7 +18,8 @@ using Stop = DeflateDecoder::Stop;
 constexpr size_t kMoreSegments = 3;  // than threads: one is read, one output, one looked into
 constexpr size_t kHere = size_t{256} << 10;
 constexpr size_t kTrailer = 8;
-/// After so many consecutive useless segments, only one of kTryAgain segments is decoded ahead.
+/// After so many consecutive segments that could not be joined, only one of kTryAgain segments is
+/// decoded ahead.
 constexpr size_t kMostInVain = 8;
 constexpr uint64_t kTryAgain = 16;
 
@@ -197,7 +198,7 @@ void ParallelGzip::drop_before(uint64_t byte) {
   }
 }
 
-/// Discards a useless result of decoding ahead.
+/// Discards the result of decoding ahead, as it could not be joined.
 void ParallelGzip::drop(Piece& piece) {
   ++in_vain_;
   {

@@ -22,8 +22,9 @@ namespace berth::transfer {
 /// segment a thread searches for the beginning of a block and decodes from there, without knowing
 /// the preceding output. The reader joins two pieces if one ends exactly where the next begins;
 /// otherwise it decodes the bytes itself. So a wrongly detected beginning costs only speed. Takes
-/// up to 13 MiB for each thread and for each of three more segments. No measurement has shown that
-/// a whole pull becomes faster, so this class is only used on request (docs/decisions/0151).
+/// up to 13 MiB of memory for each thread and for each of three more segments. No measurement has
+/// shown that a whole pull becomes faster, so this class is only used on request
+/// (docs/decisions/0151).
 /// Source: Kerbiriou and Chikhi 2019 (two passes), Knespel and Brunst 2023 (any content); RFC 1951
 /// and 1952.
 class ParallelGzip final : public Inflater {
@@ -100,7 +101,7 @@ class ParallelGzip final : public Inflater {
   uint64_t come_ = 0;
   bool input_ended_ = false;
   std::optional<Error> input_error_;
-  size_t in_vain_ = 0;     // consecutive useless segments
+  size_t in_vain_ = 0;     // consecutive segments that could not be joined
   uint64_t position_ = 0;  // of the header or trailer, in bytes
   Stage stage_ = Stage::header;
   const std::unique_ptr<inflate_state> header_state_;

@@ -134,7 +134,7 @@ Result<bool> LayerPipeline::complete(const Task& task, BlobFetcher& fetcher) {
   return true;
 }
 
-/// Repeats the fetch if a damaged blob can come from another source.
+/// Repeats the fetch if the blob is damaged and can come from another source.
 template <class Fetch>
 Result<void> LayerPipeline::distrusting(Fetch fetch) {
   Result<void> fetched = fetch();

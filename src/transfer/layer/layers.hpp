@@ -19,13 +19,13 @@
 
 namespace berth::transfer {
 
-/// The flavour of layers that are unpacked into `store`. An EROFS image always has the original
-/// owners, and the marks that root uses, because any user can write them into a file.
+/// How new layers of `store` are unpacked. An EROFS image always has the original owners, and the
+/// overlay marks that root uses, because any user can write them into a file.
 image::LayerFlavor flavor_of_new_layers(const image::Store& store);
 
-/// Turns a layer's tar into the stored form, in a staged directory of that format, with the record
-/// of its files. The caller compares the returned digest, if it knows the digest of the tar.
-/// Errors: those of unpack_layer().
+/// Turns a layer's tar into the form `format` in `staged`, a directory that was staged for this
+/// form, and writes the record of its files there. The caller compares the returned digest, if it
+/// knows the digest of the tar. Errors: those of unpack_layer().
 Result<UnpackedLayer> make_layer(const image::Staged& staged, image::LayerFormat format,
                                  std::unique_ptr<Inflater> bytes, const Digest& diff_id,
                                  const UnpackOptions& options);

@@ -35,7 +35,7 @@ struct LinkPlan {
 class LayerLinks {
  public:
   /// `staged`: an empty directory of the caller in the store's tmp/.
-  /// `own`: the delivery that may have pinned the layer.
+  /// `own`: the caller's delivery, which does not count as a user of the layer.
   LayerLinks(image::Store& store, const sys::Fd& root, const image::Staged& staged,
              const image::Delivery* own = nullptr)
       : store_(store), root_(root), staged_(staged), own_(own) {}
@@ -43,12 +43,12 @@ class LayerLinks {
   struct Done {
     uint64_t files = 0;
     uint64_t bytes = 0;  ///< of removed files
-    bool used = false;   ///< nothing was done: a container uses the layer
+    bool used = false;   ///< nothing was done: a container or a delivery uses the layer
   };
   /// Skips files that have changed or cannot have another link.  Errors: io.
   Result<Done> replace(const std::string& layer, const std::vector<LinkPlan>& plans);
 
-  /// Resets directory times of the layer to its record, after a process was killed.
+  /// Resets directory times to the record, after a process was killed; not while the layer is used.
   /// Errors: io, corrupt (no record).
   Result<void> mend(const std::string& layer);
 

@@ -13,8 +13,8 @@
 
 namespace berth::transfer {
 
-/// Receives the members of a layer's tar, and decides for all targets which members are made, which
-/// are whiteouts (they hide files of the layers below), and the order.
+/// Receives the members of a layer's tar, and decides which members are made, which are whiteouts
+/// (they hide files of the layers below), and the order. Subclasses make the members.
 /// docs/decisions/0030-layer-entries.md lists what is accepted, changed, left out and refused.
 class MemberSink {
  public:
@@ -47,8 +47,8 @@ class MemberSink {
   virtual Result<void> describe_root(const TarEntry& entry) = 0;
   /// Marks the current directory opaque, for its member `.wh..wh..opq`.
   virtual Result<void> mark_opaque() = 0;
-  /// Hides a name of the lower layers, as a character device 0:0, unless this layer has the name;
-  /// LayerWriter (writer.cpp), ErofsLayer (erofs.cpp).
+  /// Hides a name of the lower layers, as a character device 0:0, unless this layer has the name.
+  /// Implemented by LayerWriter (writer.cpp) and ErofsLayer (erofs.cpp).
   virtual Result<void> hide(const Place& place) = 0;
   virtual Result<void> add_file(const Place& place, const TarEntry& entry, TarReader& tar) = 0;
   virtual Result<void> add_directory(const Place& place, const TarEntry& entry) = 0;

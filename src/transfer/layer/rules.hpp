@@ -19,7 +19,7 @@ inline constexpr std::string_view kWhiteout = ".wh.";
 inline constexpr std::string_view kWhiteoutMeta = ".wh..wh.";
 inline constexpr std::string_view kOpaque = ".wh..wh..opq";
 
-/// corrupt: "entry 'path': reason".
+/// The error "entry 'path': reason", of kind corrupt.
 Error refuse_entry(const std::string& path, std::string reason);
 
 // Paths below the root, without '/' at either end; the path of the root is empty.
@@ -33,7 +33,8 @@ bool is_below(std::string_view path, std::string_view directory);
 Result<std::string> clean_path(const std::string& path, const UnpackLimits& limits);
 Error refuse_depth(const std::string& path, const UnpackLimits& limits);
 
-/// Checks a directory on the way to `entry`, which may come from a link. Errors: corrupt.
+/// Checks `name`, a directory on the way to `entry`, perhaps from the target of a link.
+/// Errors: corrupt.
 Result<void> check_step(const std::string& entry, const std::string& name);
 
 /// Resolves a path in a layer's tree as chroot(2) would: holds the remaining components, and puts a
@@ -73,10 +74,11 @@ Result<void> check_attribute(const std::string& path, std::string_view value);
 /// The attribute by which overlay marks an opaque directory; its value is "y".
 std::string opaque_key(const UnpackOptions& options);
 
-/// With a single id every file belongs to the caller: set-id bits for other users would apply to
-/// the caller.
+/// The mode without set-id bits that would apply to another user than in the image: with a single
+/// id every file belongs to the caller.
 uint32_t usable_mode(const TarEntry& entry, image::Ownership ownership);
-/// Whether devices are made at all: only for real root, which alone has trusted xattrs.
+/// Whether devices are made at all: only if root of the machine unpacks, that is, for trusted
+/// xattrs.
 bool makes_devices(const UnpackOptions& options);
 
 /// Adds the path, because system errors name only its last part, and to some errors a hint.
@@ -85,15 +87,15 @@ Error explain_entry(Error error, const std::string& path);
 /// Checks that an entry's claimed size plus those before it fits the limits: a sparse file can
 /// claim any size. Errors: corrupt.
 Result<void> check_size(const TarEntry& entry, uint64_t bytes_before, const UnpackLimits& limits);
-/// Checks that a layer of that many compressed bytes can hold the file; 0: unknown. At this point
-/// nothing has been written yet. Errors: corrupt.
+/// Checks that a layer of `blob_size` compressed bytes (0: unknown) can hold the file, before
+/// anything of the file is written. Errors: corrupt.
 Result<void> check_ratio(const TarEntry& entry, uint64_t blob_size, const UnpackLimits& limits);
 
 /// A device of a layer that the unpacking user could not make.
 struct LeftOutDevice {
   std::string path;     ///< below the root, without links
   uint32_t mode = 0;    ///< with the type
-  uint64_t number = 0;  ///< as makedev() has it
+  uint64_t number = 0;  ///< as makedev(3) returns it
 };
 
 /// Collects entries that could not be made, for one warning of each kind.
@@ -121,8 +123,8 @@ class LeftOut {
 
 bool has_acl(const TarEntry& entry);
 /// Keeps the access lists that the kernel accepts, and sets the mode that it shows for a file with
-/// such a list. With a single id, drops named users. If a list is dropped, its mask must not become
-/// the permissions of the group.
+/// such a list; with a single id, drops all lists. If a list is dropped, the group gets its own
+/// permissions instead of those of the list's mask.
 void apply_acls(TarEntry& entry, const std::string& path, const UnpackOptions& options,
                 LeftOut& left_out);
 

@@ -111,8 +111,8 @@ Result<sys::Fd> TreeExtractor::enter(const Parts& directories) {
 
 mode_t TreeExtractor::mode_of(const TarEntry& entry) const {
   mode_t mode = entry.mode & 07777;
-  // Outside, a file of the container's root belongs to the machine's root, and all users there
-  // could use its set-id bits.
+  // On the host, a file of the container's root may belong to the machine's root, and all users
+  // there could use its set-id bits.
   bool strip = options_.trust == image::Trust::outside && entry.type == Type::file;
   return strip ? mode & ~kSetId : mode;
 }

@@ -42,14 +42,14 @@ struct TreeEntry {
 };
 
 /// Examines everything below `tree` and writes its record as `directory`/tree.
-/// `written`: the contents; other files are read. `left_out`: devices of the layer that could not
-/// be made.  Errors: io.
+/// `written`: files with a known checksum; others are read. `left_out`: devices of the layer that
+/// could not be made.  Errors: io.
 Result<void> record_tree(const sys::Fd& tree, const WrittenFiles& written,
                          const std::vector<LeftOutDevice>& left_out, const sys::Fd& directory);
 
+using TreeEntries = std::unordered_map<std::string, TreeEntry>;
 /// The entries of a record, an open file, by path; the path of the root is empty.
 /// Errors: corrupt (no record), io.
-using TreeEntries = std::unordered_map<std::string, TreeEntry>;
 Result<TreeEntries> read_tree_record(const sys::Fd& record);
 
 /// Which facts are compared. Owners and attributes are meaningful only in the user namespace that
@@ -60,7 +60,7 @@ enum class Depth { all, without_owners };
 enum class DirectoryTimes { recorded, any };
 
 struct TreeDifferences {
-  uint64_t files = 0;  ///< of read files
+  uint64_t files = 0;  ///< number of files that were read
   uint64_t bytes = 0;
   uint64_t count = 0;                   ///< of differences
   std::vector<std::string> texts;       ///< the first ones, a line each: "'usr/bin/a': is missing"
@@ -75,7 +75,7 @@ Result<TreeDifferences> compare_tree(const sys::Fd& tree, const sys::Fd& record,
                                      const std::function<bool()>& stop,
                                      DirectoryTimes times = DirectoryTimes::recorded);
 
-/// The record of a layer that is one file: checksums of its parts as they were written.
+/// The record of a layer that is one EROFS image: checksums of its parts as they were written.
 class ExtentRecord {
  public:
   /// Adds bytes that were written at `offset`; contiguous ones extend the last part.

@@ -254,7 +254,8 @@ class TreeTar {
     return says;
   }
 
-  /// Attributes of the other kind belong to an overlay that was mounted inside of the container.
+  /// "opaque" for "trusted.overlay.opaque"; empty if the attribute is no mark of our overlay. Marks
+  /// of the other prefix belong to an overlay that was mounted inside of the container.
   std::string_view overlay_mark(std::string_view key) const {
     std::string prefix = enum_text(options_.overlay) + ".overlay.";
     return key.starts_with(prefix) ? key.substr(prefix.size()) : std::string_view();

@@ -30,7 +30,7 @@ struct UnpackedLayer {
 /// recorded; in a user namespace, device nodes are left out with one warning. single: owners,
 /// setuid bits of others and device nodes are left out.
 /// Errors: corrupt (the entry and the reason), unsupported (a kind of entry or an id that cannot be
-/// expressed here), denied, io (no space left), interrupted, and those of the bytes.
+/// expressed here), denied, io (no space left), interrupted, and those of `bytes`.
 /// Source: image-spec layer.md; POSIX pax; kernel overlayfs.rst "whiteouts and opaque directories".
 Result<UnpackedLayer> unpack_layer(std::unique_ptr<Inflater> bytes, MemberSink& sink,
                                    const UnpackOptions& options);

@@ -163,7 +163,7 @@ bool is_tolerable(const Error& error, std::string_view value) {
 
 }  // namespace
 
-/// Removes rights from `mode` if an access list cannot be kept.
+/// Sets the attributes; removes rights from `mode` if an access list cannot be kept.
 Result<void> LayerWriter::set_attributes(
     const sys::Fd& fd, const std::string& path,
     const std::vector<std::pair<std::string, std::string>>& xattrs, uint32_t& mode) {

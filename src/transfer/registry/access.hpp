@@ -43,11 +43,11 @@ Result<WholeRegistry> open_whole(Http& http, const Cancel& cancel,
                                  const image::RegistryAccess& access, const std::string& name,
                                  Events& events);
 
-/// Checks that a registry has the wanted object.
+/// Fails if a registry does not have the wanted object.
 using Holds = std::function<Result<void>(Registry& registry)>;
 
-/// The same for reading: the first mirror that holds the object, else the registry itself, which is
-/// not checked. Already connected.  Errors: those of the registry itself.
+/// As open_registry(), for reading: the first mirror that has the object by `holds`, else the
+/// registry itself, for which `holds` is not called.  Errors: those of the registry itself.
 Result<Registry> open_source(Http& http, const Cancel& cancel, const image::RegistryAccess& access,
                              const image::Reference& reference, Events& events, const Holds& holds);
 /// The same for the image of the reference; machines of the same job are asked before all others.

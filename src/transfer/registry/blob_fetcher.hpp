@@ -118,7 +118,7 @@ class BlobStream {
   Options options_;
   const uint64_t ahead_;
   BlobFetcher::Ring ring_;  // the byte at position p is at p modulo its size
-  Sha256 sha_;              // owned by the thread that `hashing_` names
+  Sha256 sha_;              // used only by the thread that has set `hashing_`
 
   // Under the fetcher's lock.
   std::condition_variable readable_;

@@ -45,7 +45,7 @@ struct HttpResponse {
   std::vector<std::pair<std::string, std::string>> headers;  ///< names in lower case
   std::string body;                    ///< empty if a sink took it; for an error at most 64 KiB
   Url url;                             ///< after redirects
-  Nearness from = Nearness::anywhere;  ///< nearness of the host that answered
+  Nearness from = Nearness::anywhere;  ///< of the host that answered; see url.hpp
   std::optional<Error> broken;         ///< the connection was lost midway: worth a retry
 
   bool ok() const { return status >= 200 && status < 300 && !broken; }
@@ -76,7 +76,7 @@ struct HttpRequest {
   std::function<Result<void>(const HttpResponse& head, std::string_view bytes)> sink;
 };
 
-/// HTTP and HTTPS with kept connections; perform() is thread-safe.
+/// HTTP and HTTPS with persistent connections; perform() is thread-safe.
 /// - Follows redirects of GET and HEAD, at most 10; drops the authorization when scheme, host or
 ///   port change; https never becomes http.
 /// - No host may redirect us to an address that is nearer to us than its own address, under any

@@ -26,7 +26,9 @@ namespace berth::transfer {
 struct BlobPart {
   uint64_t begin = 0;
   uint64_t end = 0;
-  bool answered = false;  ///< for this blob, before: a 404 now counts as a lost connection
+  /// The registry has answered for this blob before: if it is unreachable now, the request is
+  /// repeated, as after a lost connection.
+  bool answered = false;
   std::function<Result<void>(std::string_view bytes)> take;  ///< each byte once, in order
   /// Called before the first byte if the registry sends only the whole blob: `end` is then the end
   /// of the blob.
@@ -95,7 +97,7 @@ class PartReader {
   const oci::Descriptor& blob_;
   BlobPart& part_;
   uint64_t next_ = part_.begin;  ///< the first byte that has not arrived
-  uint64_t at_ = 0;              ///< the offset of the answer
+  uint64_t at_ = 0;              ///< the offset of the answer's next byte in the blob
   bool begun_ = false;
   bool ranges_ = true;
 };
@@ -144,9 +146,9 @@ class Registry {
   /// As get_manifest(), but nothing if the registry does not have it.
   Result<std::optional<Document>> find_manifest(const std::string& tag_or_digest);
 
-  /// The registry's index of referrers of the manifest `subject`, of one type if it filters;
-  /// nothing without a referrers API (before distribution-spec 1.1). Not verified: its digest is
-  /// unknown. At most 4 MiB.
+  /// The registry's index of referrers of the manifest `subject`, of one type if the registry
+  /// filters; nothing without a referrers API (before distribution-spec 1.1). Not verified: its
+  /// digest is unknown. At most 4 MiB.
   Result<std::optional<std::string>> find_referrers(const Digest& subject,
                                                     std::string_view artifact_type);
 
@@ -196,9 +198,9 @@ class Registry {
   /// is asked again. A machine with lost connections is given up soon, as there are other machines.
   void connect_to_peer();
 
+  using OpenBlob = std::function<Result<sys::Fd>()>;
   /// Asks the registry to mount the blob from its repository `from`; if that fails, or without
   /// `from`, sends it whole (POST, then PUT) from `open`, which is called at most once.
-  using OpenBlob = std::function<Result<sys::Fd>()>;
   Result<Delivered> put_blob(const oci::Descriptor& blob, const OpenBlob& open,
                              const std::optional<std::string>& from, const ByteProgress& progress);
 
@@ -215,7 +217,7 @@ class Registry {
 
  private:
   static constexpr int kMaxAttempts = 5;           // the first one included
-  static constexpr int kPeerAttempts = 1'000'000;  // as long as it answers
+  static constexpr int kPeerAttempts = 1'000'000;  // no limit as long as it answers
   static constexpr int kPeerLosses = 3;
 
   Registry(Http& http, const Cancel& cancel, std::string name, std::string repository, Url base,

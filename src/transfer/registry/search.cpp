@@ -192,7 +192,7 @@ Result<std::optional<SearchPage>> read_search_page(Registry& registry, const std
   return std::optional<SearchPage>(std::move(read));
 }
 
-/// Reads further pages of Docker's search; the first page has been read.
+/// Adds the results of `page`, the first page of Docker's search, and of the further pages.
 Result<void> search_pages(Registry& registry, const SearchRequest& request, SearchPage page,
                           Findings& findings, Events& events) {
   std::set<std::string> names;

@@ -116,8 +116,8 @@ Result<Subject> find_subject(Registry& registry, const image::Reference& referen
 }
 
 /// Replaces older findings of the same image by new ones, and keeps the records of its runs. Drops
-/// images that the index does not have any more, and images with unreadable findings: older
-/// versions of Berth expect both.
+/// images that the index does not have any more, and images without readable findings:
+/// older versions of Berth expect neither.
 void add_findings(PublishedFacts& facts, const std::vector<PublishedImage>& images,
                   const std::set<Digest>& present) {
   for (PublishedImage image : images) {

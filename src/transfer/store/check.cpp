@@ -165,7 +165,7 @@ class StoreCheck {
     return {};
   }
 
-  /// If other users can write there, they decide what a container runs.
+  /// Reports an object that other users can write: they would decide what a container runs.
   Result<void> check_permission(const std::string& path, const struct stat& entry) {
     constexpr mode_t kOthers = S_IWGRP | S_IWOTH;
     CheckFinding finding{"permissions", path, "", images_with(path), "", true};
@@ -304,7 +304,7 @@ class StoreCheck {
     return compare_tree(tree, *file, depth_for(name), stop, DirectoryTimes::any);
   }
 
-  /// A layer that was made in another user namespace has other owners there.
+  /// Owners are compared only in layers that were unpacked for this user namespace.
   Depth depth_for(const std::string& name) const {
     image::LayerFlavor flavor = store_.flavor();
     bool single = flavor.ownership == image::Ownership::single;
@@ -313,7 +313,7 @@ class StoreCheck {
     return name.substr(64) == ending ? Depth::all : Depth::without_owners;
   }
 
-  /// Whether the objects that records name exist, and are usable.
+  /// Reports blobs and layers that images need and that are missing.
   Result<void> check_references() {
     for (const auto& record : survey_.records) {
       std::string name = record.reference ? record.reference->familiar() : record.config.text();

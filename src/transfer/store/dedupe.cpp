@@ -118,8 +118,8 @@ class Dedupe {
     return shared.ok() && *shared == sys::Shared::yes ? Way::blocks : Way::links;
   }
 
-  /// Lists the layers of this user's flavour. Layers in use come first, as they stay unchanged and
-  /// other layers link to their files.
+  /// Lists the directories that were unpacked for this user's ids. Layers in use come first, as
+  /// they stay unchanged and other layers link to their files.
   Result<void> list_layers() {
     image::Survey survey = TRY(store_.survey());
     std::set<std::string> used = TRY(used_layers(survey));
