@@ -46,7 +46,8 @@ constexpr milliseconds kTold{1000};
 /// How often to check, between two starts, whether the user has stopped the container.
 constexpr milliseconds kLook{100};
 
-// Readers of the ledger hold the lock briefly. Other holders may keep it: the wait is short.
+// Locks the lease of the GPUs. Processes that look for free GPUs hold this lock briefly; others may
+// keep it, so the wait is short.
 bool lock_soon(const sys::Fd& file, const std::string& name) {
   for (int attempt = 0; attempt < 100; ++attempt) {
     auto locked = sys::try_lock(file, sys::LockMode::shared, name);
@@ -181,13 +182,13 @@ Result<void> Monitor::first_start() {
   return {};
 }
 
-// berth-runtime makes the container and waits at the gate. It opens once the container's end will
-// be observed even if we are killed.
+// berth-runtime makes the container and waits for a message on the socket `gate`. The message is
+// sent once the container's end will be observed even if we are killed.
 Result<void> Monitor::start() {
   streams_ = TRY(Streams::open(options_.terminal ? Terminal::yes : Terminal::no,
                                options_.keep_stdin ? KeepInput::yes : KeepInput::no, state_));
   auto [gate, theirs] = TRY(sys::socket_pair());
-  // Otherwise berth-runtime would do this, and execute itself a second time.
+  // Otherwise berth-runtime would protect itself, by executing itself a second time.
   auto program = TRY(sys::protect_program(options_.runtime));
   sys::SpawnOptions spawn;
   if (program) {
@@ -294,7 +295,8 @@ void Monitor::serve_health() {
   if (health_->status() != before) emit("health_status: " + std::string(health_->status()));
 }
 
-// The previous monitor may have been killed at any point. The parked packet shows how far it came.
+// The previous monitor may have been killed at any point. The packet that it parked
+// (Streams::park()) shows how far it came.
 Result<bool> Monitor::take_over() {
   options_.report.reset();
   ignore(sys::write_file(state_, kAdoptedFile, "", 0600));  // only used for a message to the user

@@ -17,7 +17,8 @@ namespace berth::network {
 /// protocol); unsupported (sctp).
 Result<Publish> parse_publish(std::string_view text);
 
-/// Only pasta's networks have IPv6. `mode` as in Request.
+/// Refuses ports at IPv6 addresses unless `mode` (as in Request) is pasta: only its networks have
+/// IPv6.
 /// Errors: unsupported (a port at an IPv6 address of another network).
 Result<void> check_versions(const std::vector<Publish>& ports, std::string_view mode);
 

@@ -29,17 +29,17 @@ inline constexpr const char* kBridges = "berth*";
 inline constexpr size_t kNetworkDigits = 6;
 Names names_for_network(const std::string& id);
 
-/// The input of the rules. We made or parsed every string in it.
 /// The interface of the holder's network namespace to the outside.
 inline constexpr const char* kOutsideInterface = "tap0";
 /// Instead of Published::host_address, in the holder's namespace: only for connections from
 /// outside, not from other networks.
 inline constexpr const char* kFromOutside = "outside";
 
+/// The input of the rules. We made or parsed every string in it.
 struct RuleInputs {
   Names names;
   Subnet subnet;
-  std::vector<Lease> leases;           ///< of its containers, reduced to this network
+  std::vector<Lease> leases;           ///< of its containers, with the address and ports in it
   std::vector<std::string> forwarded;  ///< host interfaces for which we enabled forwarding
   bool internal = false;               ///< no way out, and no published ports
 };

@@ -111,8 +111,7 @@ struct IdMap {
   bool recursive = false;
   std::string member;  ///< "mounts[3].options", for errors
 };
-/// berth-runtime itself mounts a file system with an id map, since it has CAP_SYS_ADMIN over the
-/// file system.
+/// If `id_map` is set, berth-runtime itself mounts the file system: it has CAP_SYS_ADMIN over it.
 struct MountFilesystem {
   std::string type;
   std::string source;

@@ -343,8 +343,8 @@ Result<Devices> left_devices(const std::string& bundle) {
   return std::move(spec.linux_.devices);
 }
 
-/// Waits for the lock that allows one update at a time, even if the caller of another one was
-/// killed.
+/// Waits for the lock that allows one change of devices at a time. berth-runtime holds it, so it
+/// also keeps out a change whose caller was killed.
 Result<sys::Fd> take_turn(const Entry& entry) {
   constexpr std::chrono::seconds kPatience{20};
   constexpr std::chrono::milliseconds kPause{10};

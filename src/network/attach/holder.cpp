@@ -106,7 +106,7 @@ Result<void> forward_by_slirp(const std::string& socket_path,
   return all;
 }
 
-constexpr const char* kHolderName = "holder";  // of the files of the holder's helper
+constexpr const char* kHolderName = "holder";  // HelperCall::name of the holder's helper
 constexpr const char* kReady = "ready\n";
 constexpr size_t kMaxRecord = 65536;
 constexpr std::chrono::seconds kStartPatience{30};

@@ -34,9 +34,9 @@ inline constexpr std::string_view kCommonCgroup = "berth";
 /// there, a v2 directory is made next to the caller's own cgroup, or below that cgroup if only it
 /// was delegated (a service with Delegate=, a container). In the second case the processes in the
 /// caller's cgroup move into a child "berth-callers", because a cgroup with processes cannot have
-/// controlled children. Where a hierarchy has a `start`, paths begin only there. A directory
-/// "berth" between mount and container is made when missing and removed together with the last
-/// container in it.
+/// controlled children. Where a hierarchy has a `start` (layout.hpp), paths begin at that cgroup
+/// and nowhere else. A directory "berth" between mount and container is made when missing and
+/// removed together with the last container in it.
 ///
 /// A directory that cannot be made for lack of permission is not an error: the limits that needed
 /// it are in unmet(). After any other failure no directory is left.
@@ -88,7 +88,7 @@ class CgroupSet {
   /// The directory in the hierarchy of `controller`, "" being the v2 one; nullptr when there is
   /// none. Owned by this object.
   const sys::Fd* directory(std::string_view controller) const;
-  /// Whether that directory is one of v2.
+  /// Whether the directory of `controller` is in the v2 hierarchy; false when there is none.
   bool is_v2(std::string_view controller) const;
 
   /// An open tasks file of each v1 directory. A single-threaded process that writes "0" to it moves
@@ -121,7 +121,7 @@ class CgroupSet {
   enum class Freeze { thaw, freeze };
   Result<void> freeze(Freeze state) const;
 
-  /// Whether freeze() has stopped them; false where there is no freezer.
+  /// Whether the container is frozen or being frozen; false where there is no freezer.
   Result<bool> is_frozen() const;
 
   /// Sends `signal` to all processes, in child cgroups too. If there is a freezer, no process

@@ -263,7 +263,7 @@ Result<bool> CgroupMaker::make_directory(const CgroupHierarchy& hierarchy, const
     if (!inside.empty()) {
       return make_error(Kind::exists, "make cgroup " + quote(path) + ": it has processes");
     }
-    // If so, the container's process would be frozen from the start, and we would wait for it.
+    // In a frozen cgroup the container's process would never run, and we would wait for it.
     bool may_be_frozen = !is_new || parts.size() > 1;
     if (may_be_frozen && TRY(is_frozen_cgroup(directory, hierarchy))) {
       return make_error(Kind::busy, "make cgroup " + quote(path) + ": it is frozen");

@@ -290,8 +290,8 @@ Result<void> CgroupSet::kill_all() const {
 
 Result<void> CgroupSet::remove() {
   std::optional<Error> first;
-  // All processes of a container end with its pid namespace. Without one, others may have outlived
-  // the first process.
+  // All processes of a container end with its pid namespace. In a container without its own, others
+  // may have outlived the first process.
   bool killed = false;
   auto end = [&] {
     if (!std::exchange(killed, true)) ignore(kill_all());  // rmdir reports processes that survive

@@ -79,7 +79,8 @@ Result<void> check_restorable(const plan::Plan& plan);
 // one too.
 inline constexpr const char* kDescriptorsFile = "descriptors.json";
 inline constexpr const char* kOutsideMountsFile = "outside-mounts.json";
-/// The key of all files that are masked by the null device, as in runc's images.
+/// The name (criu --external) of all mounts of the null device, which mask files, as in runc's
+/// images.
 inline constexpr const char* kNullKey = "/dev/null";
 
 /// The container's mounts that show files from outside of the container: file systems that are

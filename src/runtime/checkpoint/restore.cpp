@@ -127,7 +127,7 @@ class Root {
     struct stat info = TRY(sys::stat_fd(shown, source));
     sys::Fd place = TRY(
         open_target(fd_, target, S_ISDIR(info.st_mode) ? TargetType::directory : TargetType::file));
-    // Links on the way are resolved in the images.
+    // The images have mount points without links, so the links in `target` are resolved.
     std::string found = TRY(sys::read_link(sys::cwd(), sys::fd_path(place)));
     if (!is_below(found, path_)) {
       return make_error(Kind::denied, quote(target) + " leads out of the root file system");

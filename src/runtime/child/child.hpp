@@ -68,8 +68,9 @@ Result<FilterSize> write_filter(const plan::Plan& plan, const Prepared& prepared
 /// Tells the child that its cgroups and its filter are ready.
 void send_confined(const Channel& channel, FilterSize filter);
 
-/// Calls `place`, then `attend`. If the child ended before it was placed, its own report is the
-/// error, because the error of `place`, which did not find the process, is only a consequence.
+/// Calls `place`, which moves the child into its cgroups, then `attend`, which answers its
+/// messages. If `place` fails and the child has reported an error, the result is that error: it is
+/// the cause.
 Result<void> place_and_attend(const Child& child, const std::function<Result<void>()>& place,
                               const std::function<Result<void>()>& attend);
 

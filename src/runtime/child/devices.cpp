@@ -75,7 +75,7 @@ Result<void> bind(Inside& inside, const plan::BindNode& step) {
   auto opened = sys::open_at(sys::cwd(), step.source, O_PATH);
   bool is_denied = !opened.ok() && opened.error().kind == Kind::denied && held != nullptr;
   sys::Fd source = TRY(is_denied ? sys::duplicate(*held) : std::move(opened));
-  // The path is one of the host, but the device there may have changed since the grant was decided.
+  // The path is one of the host, but the device there may have changed since the plan was made.
   if (!TRY(sys::is_device(source, step.type, step.major, step.minor, step.source))) {
     return make_error(Kind::denied,
                       quote(step.source) + " is not " + number(step.type, step.major, step.minor));

@@ -19,7 +19,7 @@ Result<CgroupLayout> cgroup_layout_of(const State& state);
 /// without cgroups.
 Result<std::string> whole_cgroup_path(const State& state);
 
-/// The directories that `state` names; missing ones are left out.
+/// The cgroup directories that `state` names; missing ones are left out.
 Result<CgroupSet> cgroups_of(const State& state);
 
 /// How to treat an unmet limit of the container.

@@ -31,8 +31,8 @@ struct State {
   std::string config{kConfigFile};  ///< as in read_bundle()
   std::string rootfs{};
   std::string cgroup_path{};  ///< plan::MakeCgroup::path, empty without cgroups
-  /// The directories at which cgroup_path begins, by mount point, for hierarchies in which that is
-  /// not the root.
+  /// The cgroups at which cgroup_path begins, by mount point (CgroupStarts); in other hierarchies
+  /// it begins at the mount.
   std::map<std::string, std::string> cgroup_starts{};
   std::string systemd_unit{};   ///< the scope that systemd made, empty without one
   bool systemd_user = false;    ///< the scope belongs to the user's manager

@@ -109,8 +109,8 @@ std::string fd_path(const Fd& fd);
 /// "/proc/PID/fd/N": the same for other processes of this user, while this process lives.
 std::string shared_fd_path(const Fd& fd);
 
-/// Exchanges the names of two files atomically. renameat2(2) RENAME_EXCHANGE Errors: unsupported
-/// (the file system cannot), not_found.
+/// Exchanges the names of two files atomically. renameat2(2) RENAME_EXCHANGE
+/// Errors: unsupported (the file system cannot), not_found.
 Result<void> rename_exchange(const Fd& from_dir, const std::string& from, const Fd& to_dir,
                              const std::string& to);
 

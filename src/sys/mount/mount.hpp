@@ -45,7 +45,7 @@ Result<void> mount(const std::string& source, const std::string& target, const s
 /// Errors: unsupported ('/' is not a mount point, as in a chroot), denied.
 /// mount_namespaces(7) MS_SLAVE
 Result<void> keep_mounts_here();
-/// Enters a new mount namespace and does the same there.
+/// Enters a new mount namespace, and calls keep_mounts_here() there.
 Result<void> leave_mount_namespace();
 /// The id of the mount of `place`, unique while it is mounted. statx(2) STATX_MNT_ID
 Result<uint64_t> mount_id(const Fd& place, const std::string& name);
