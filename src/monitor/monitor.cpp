@@ -63,12 +63,12 @@ class Monitor final : public ClientWishes, public Streams::Sink {
 
   Result<void> open();
   Result<void> first_start();
-  /// False if no container is left to take over.
+  /// Takes over the container of a killed monitor; false if no container is left.
   Result<bool> take_over();
   Result<void> stay();
   /// Records the end of the container. True if it is to be restarted.
   bool finish();
-  /// False if the container is not to be restarted after all.
+  /// Restarts the container; false if it is not to be restarted after all.
   Result<bool> start_again();
   Result<void> clean_up();
   void linger();
@@ -102,9 +102,9 @@ class Monitor final : public ClientWishes, public Streams::Sink {
   Stopped is_stopped() const;
   bool is_wanted_again(std::optional<int> status) const;
   bool wait_before_restart();
+  enum class Watch { nobody, process };
   /// Waits for clients, streams and signals for `patience`; with Watch::process returns true when
   /// the process has ended.
-  enum class Watch { nobody, process };
   Result<bool> serve(Watch watch, std::optional<milliseconds> patience);
   void hear_signals();
   void watch_health();
@@ -467,7 +467,7 @@ bool Monitor::finish() {
   return again;
 }
 
-// True if the user has stopped the container meanwhile.
+// Waits for the pause before a restart. True if the user has stopped the container meanwhile.
 bool Monitor::wait_before_restart() {
   using std::chrono::seconds;
   auto lived = std::chrono::duration_cast<seconds>(steady_clock::now() - started_at_);

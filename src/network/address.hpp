@@ -36,8 +36,8 @@ struct Subnet {
 /// count. The same input gives the same subnet; another `turn` starts the search elsewhere. The
 /// subnet has 65,533 addresses for containers, if possible.
 std::optional<Subnet> choose_subnet(const std::vector<Subnet>& taken, uint32_t turn);
-/// The same for user-mode networks, with 253 addresses: the well-known 10.0.2.0/24 of these
-/// networks, if it is free.
+/// As choose_subnet(), for user-mode networks, with 253 addresses: the well-known 10.0.2.0/24 of
+/// these networks, if it is free.
 std::optional<Subnet> choose_small_subnet(const std::vector<Subnet>& taken);
 
 /// "10.1.0.0/16"; bits beyond the prefix are cleared. Nothing for other strings.

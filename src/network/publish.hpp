@@ -32,9 +32,9 @@ struct Exposed {
 };
 Result<Exposed> parse_exposed(std::string_view text);
 
+enum class PublishAll { no, yes };
 /// The ports to publish: `publish` unchanged, and with `all` every other port of `exposed`, at any
 /// free port of the host.
-enum class PublishAll { no, yes };
 std::vector<Publish> all_ports(std::vector<Publish> publish, const std::vector<Exposed>& exposed,
                                PublishAll all);
 

@@ -24,9 +24,9 @@ Names names_for(const std::string& directory);
 
 inline constexpr const char* kBridges = "berth*";
 
-/// The same for the named network with the id `id`, 64 hexadecimal digits: ids of networks of one
-/// machine differ in their first kNetworkDigits.
+/// The ids of the networks of one machine differ in so many digits at their beginning.
 inline constexpr size_t kNetworkDigits = 6;
+/// The names for the named network with the id `id`, 64 hexadecimal digits.
 Names names_for_network(const std::string& id);
 
 /// The interface of the holder's network namespace to the outside.
@@ -48,7 +48,7 @@ struct RuleInputs {
 /// Applying the same rules again changes nothing.
 /// Errors: bug (an unchecked address or name).
 Result<std::string> make_rules(const RuleInputs& inputs);
-/// The same for the table of bridge filters, which keeps containers from using each other's
+/// As make_rules(), for the table of bridge filters, which keeps containers from using each other's
 /// addresses; separate, because a kernel may lack it.
 Result<std::string> make_bridge_rules(const RuleInputs& inputs);
 /// Removes either table; a missing one is fine.

@@ -178,9 +178,9 @@ struct PlaceLoaderFiles {
   /// root is not writable: the cache is a file in the container's state directory, bound read-only.
   bool in_root = true;
 };
-/// Writes the loader files: the image's content, with `entries` and, if it fits, a compat package
-/// of the image. This reads files of the image, so it comes after the process has dropped all
-/// rights that the image's program does not have.
+/// Writes the loader files: the image's content, with `entries` and, if it fits, the image's compat
+/// package (newer driver libraries). This reads files of the image, so it comes after the process
+/// has dropped all rights that the image's program does not have.
 struct FillLoaderFiles {
   std::vector<oci::LoaderLine> entries;
   std::optional<oci::CompatRequest> compat;

@@ -60,8 +60,8 @@ struct LaunchRequest : ProcessTakers {
   /// A memfd that receives the rights of the container's processes (slurm::Rights and the seccomp
   /// program) and is sealed before the container runs: for processes that join by descriptors.
   std::optional<uint64_t> rights_fd;
-  /// Adds the caller's grants (such as GPUs) to the config of a bundle, before anything is decided;
-  /// may be empty. The paths are absolute.
+  /// Adds what the caller's flags give a container (such as GPUs) to the config of a bundle, before
+  /// anything is decided; may be empty. The paths are absolute.
   std::function<Result<void>(oci::Spec& spec, const std::string& bundle, const std::string& rootfs)>
       amend{};
   /// Called when the first process, which `state` names, is in its cgroups and has not begun.
@@ -114,7 +114,7 @@ class Reviver {
   /// Lets that process continue once it is in the container's cgroups, and waits for its end;
   /// returns the container's first process.
   virtual Result<sys::Process> revive(Child& child, const Launched& launched) = 0;
-  /// Called after the hooks.
+  /// Lets the restored processes run; called after the hooks.
   virtual Result<void> resume(const sys::Process& process, const Launched& launched) = 0;
 };
 

@@ -162,7 +162,7 @@ Result<sys::Fd> OwnDev::step_into(const sys::Fd& at, const std::string& name) co
   return make_error(Kind::denied, "change devices: something is mounted over " + quote(name));
 }
 
-/// Errors: not_found.
+/// The directory in /dev that holds `path`. Errors: not_found.
 Result<sys::Fd> OwnDev::parent_of(const std::string& path) const {
   sys::Fd at = TRY(sys::duplicate(directory_));
   std::vector<std::string_view> parts = split(std::string_view(path).substr(1), '/');

@@ -293,7 +293,8 @@ Result<std::vector<sys::Fd>> attached_programs(const sys::Fd& cgroup) {
   return programs;
 }
 
-/// False when `replaced` is no longer attached.
+/// Attaches `program`, in place of `replaced` if that is not null; false when `replaced` is no
+/// longer attached.
 Result<bool> attach(const sys::Fd& cgroup, const sys::Fd& program, const sys::Fd* replaced) {
   auto attributes = zeroed();
   attributes.known.target_fd = static_cast<uint32_t>(cgroup.get());

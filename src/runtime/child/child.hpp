@@ -40,10 +40,9 @@ struct Child {
 Result<Child> make_child(const plan::Plan& plan, const Prepared& prepared, uint64_t namespaces,
                          const CgroupSet& cgroups);
 
-/// The same for a `spawn` whose process has to be born into existing namespaces
-/// (is_born_into_others()): a helper process enters them, makes the child as a child of ours, and
-/// ends. So this process stays in its own namespaces, and hooks run outside of the container's pid
-/// namespace.
+/// The same if the process has to be born into existing namespaces (is_born_into_others()): a
+/// helper process enters them, makes the child as a child of ours, and ends. So this process stays
+/// in its own namespaces, and hooks run outside of the container's pid namespace.
 /// Errors: not_found, denied (a namespace), interrupted.
 Result<Child> make_child_in(const plan::Plan& plan, Prepared& prepared, const plan::Spawn& spawn,
                             uint64_t namespaces, const CgroupSet& cgroups);

@@ -55,7 +55,7 @@ struct Prepared {
   std::vector<std::optional<sys::Fd>> images;
   /// The whole root, if fuse-overlayfs serves it.
   sys::Fd served_root;
-  /// The same for each image that is mounted as data, in the order of the plan.
+  /// As `images`, for each image that is mounted as data, in the order of the plan.
   std::vector<std::vector<std::optional<sys::Fd>>> data_images;
   /// Mounts that needed the parent's rights or place, detached, in the order of the plan.
   std::vector<sys::Fd> early_mounts;

@@ -33,7 +33,7 @@ struct Found {
   Status status;
 };
 
-/// Errors: as Store::get and Entry::read.
+/// Looks a container up. Errors: as Store::get and Entry::read.
 Result<Found> find(const Store& store, const std::string& id);
 
 /// A handle of the container's first process, checked to be the one that the state names: between a

@@ -85,7 +85,8 @@ class Store {
 
   /// A new entry, locked until it is dropped. Errors: usage (a bad id), exists.
   Result<Entry> claim(const std::string& id) const;
-  /// Errors: usage (a bad id), not_found ("container 'x' does not exist").
+  /// The entry of an existing container. Errors: usage (a bad id), not_found ("container 'x' does
+  /// not exist").
   Result<Entry> get(const std::string& id) const;
   Result<std::vector<std::string>> list() const;
   /// No error if it is missing.

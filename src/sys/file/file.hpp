@@ -88,9 +88,9 @@ Result<void> seal(const Fd& fd, const std::string& what);
 /// A memory file with the given bytes, positioned at its start. memfd_create(2)
 Result<Fd> memory_file(const std::string& name, std::string_view bytes);
 
+inline constexpr size_t kMostWords = 4096;
 /// A memory file for the last output of a program (such as its standard error). It accepts only the
 /// first kMostWords bytes, so that it cannot use more memory. `name` is only for /proc.
-inline constexpr size_t kMostWords = 4096;
 Result<Fd> words_file(const std::string& name);
 /// The content of such a file, trimmed.
 Result<std::string> read_words(const Fd& words);

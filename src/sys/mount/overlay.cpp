@@ -63,7 +63,8 @@ Result<void> mount_by_string(const Lower& lower, const OverlayTop& top, const Fd
   return mounted;
 }
 
-/// The same, but mounts the overlay at `place`, on top of the mounts there.
+/// As make_overlay(), by mount_by_string(): mounts the overlay at `place` first, on top of the
+/// mounts there.
 Result<Fd> make_overlay_by_string(const Lower& lower, const OverlayTop& top, const Fd& place) {
   TRY(mount_by_string(lower, top, place));
   // Opened by path, because the older handle leads to the directory below the new mount.

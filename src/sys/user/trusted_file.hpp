@@ -21,7 +21,7 @@ namespace berth::sys {
 /// `max_bytes`).
 Result<std::optional<std::string>> read_trusted_file_if_exists(const std::string& path,
                                                                size_t max_bytes);
-/// The same below the open directory `dir`; does not check the path of `dir`.
+/// The same for the file `name` in the open directory `dir`; does not check the path of `dir`.
 Result<std::optional<std::string>> read_trusted_file_if_exists(const Fd& dir,
                                                                const std::string& name,
                                                                size_t max_bytes);
