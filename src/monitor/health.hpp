@@ -16,7 +16,7 @@
 
 namespace berth::monitor {
 
-/// The command to run in a container, and its interval.
+/// A health check: the command to run in the container, and when.
 struct HealthCheck {
   std::vector<std::string> command;
   std::chrono::nanoseconds interval{0};

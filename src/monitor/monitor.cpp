@@ -136,7 +136,7 @@ class Monitor final : public ClientWishes, public Streams::Sink {
 Result<void> Monitor::open() {
   // SIGPIPE: the engine may have ended when we report. The others must not end this process.
   signals_ = TRY(sys::receive_signals({SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGCHLD}));
-  // The container's first process becomes our child when `berth-runtime create` has ended.
+  // The container's first process becomes our child when `berth-runtime run --detach` has ended.
   TRY(sys::become_subreaper());
   directory_ = TRY(sys::open_at(sys::cwd(), options_.directory, O_DIRECTORY | O_RDONLY));
   state_ = TRY(sys::open_at(sys::cwd(), options_.state, O_DIRECTORY | O_RDONLY));
@@ -219,7 +219,8 @@ Result<void> Monitor::start() {
   return note_start();
 }
 
-/// Errors: interrupted (berth-runtime failed, and has reported why).
+/// Waits until the container is made, parks its streams, and lets its program run. Errors:
+/// interrupted (berth-runtime failed, and has reported why).
 Result<void> Monitor::open_gate(const sys::Fd& gate) {
   int32_t pid = 0;
   sys::Received received = TRY(sys::receive_message(gate, &pid, sizeof pid));

@@ -130,8 +130,8 @@ Result<void> start(const Store& store, const std::string& id, Report& report, Lo
   return hooked;
 }
 
-/// create() and start(). In between waits until the process at the other end of the gate allows the
-/// start.
+/// create() and start(). In between waits until the process at the other end of the socket
+/// --gate-fd allows the start.
 Result<void> run_through_gate(const Store& store, LaunchRequest request, Report& report, Log& log) {
   sys::Fd gate = TRY(take_descriptor(*request.gate_fd, "--gate-fd"));
   request.await_start = true;

@@ -49,7 +49,7 @@ std::vector<std::string> forwarded_by_us(const Leases& leases) {
   return words_of_file(leases, kForwardingFile);
 }
 
-/// Answers arrive on the interfaces of the host's routes, so forwarding is enabled on these and no
+/// Enables forwarding on the interfaces of the host's routes, on which answers arrive, and on no
 /// others. On an interface that did not forward before, the rules let nothing else through.
 Result<void> switch_forwarding_on(const Leases& leases, sys::NetLinks& links,
                                   const Bridge& bridge) {

@@ -91,8 +91,8 @@ class Root {
   const std::map<std::string, std::string>& sources() const { return sources_; }
 
  private:
-  // Cgroup mounts that are slaves of the host's mounts are bind mounts of the directories that the
-  // images name.
+  // Adds the container's cgroup directories: criu restores cgroup mounts that are slaves of the
+  // host's mounts as bind mounts of these directories.
   Result<void> add_cgroups(const plan::Plan& plan, const CgroupStarts& starts,
                            const std::string& cgroup) {
     const auto* mount = plan::find<plan::MountCgroups>(plan);
@@ -345,8 +345,8 @@ Result<Child> CriuRestore::prepare(const Launched& launched, int cgroup) {
                .in_cgroup = in_cgroup};
 }
 
-// A process of a foreground run gets SIGKILL when its parent ends, and criu restores that setting
-// too.
+// Fails if the kernel kills the restored process at once: a process of a foreground run gets
+// SIGKILL when its parent ends, and criu restores that setting too.
 Result<void> CriuRestore::check_alive(pid_t pid) const {
   auto status = sys::read_file(sys::cwd(), "/proc/" + std::to_string(pid) + "/status", 65536);
   bool dies = !status.ok();

@@ -201,7 +201,7 @@ Result<void> apply_step(const plan::Plan& plan, Inside& inside, const plan::Step
           [&](const plan::MakeKeyring&) { return make_keyring(); },
           // Only this mount namespace changes.
           [&](const plan::IsolateMounts&) { return isolate_mounts(); },
-          // Shows only the cgroup that the process behind the caller is in already.
+          // Hides all cgroups outside of the one that the process is in already.
           [&](const plan::EnterCgroupNamespace&) {
             return sys::unshare(CLONE_NEWCGROUP, "cgroup namespace");
           },

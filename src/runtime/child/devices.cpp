@@ -125,7 +125,7 @@ Result<void> console(Inside& inside, const plan::MakeConsole& step) {
 
 Result<void> replace(Inside& inside, const plan::ReplaceLink& step) {
   Parents::Place parent = TRY(inside.parents.open(inside.root, inside.own_dev, step.path));
-  // The annotations of the config may have another author than the mounts.
+  // The annotation that asks for the link may come from an image, so it may not change a volume.
   if (!parent.is_own) return lies_in_another_mount(step.path);
   const auto& [directory, name, is_own] = parent;
   auto made = sys::make_symlink(step.text, directory, name);
