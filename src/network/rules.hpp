@@ -60,8 +60,8 @@ std::string drop_bridge_rules(const Names& names);
 struct ForwardChain {
   std::string name;                  ///< "ip filter FORWARD"
   bool drops = false;                ///< its policy, for packets that no rule decides
-  bool accepts_from = false;         ///< the bridge's packets
-  bool accepts_to = false;           ///< packets for the bridge
+  bool accepts_from = false;         ///< a rule accepts packets from the bridge
+  bool accepts_to = false;           ///< a rule accepts packets to the bridge
   std::vector<std::string> handles;  ///< of those accepting rules
   bool operator==(const ForwardChain&) const = default;
 };

@@ -33,7 +33,7 @@ struct Container {
   std::string id;
   std::string bundle;        ///< absolute directory
   bool await_start = false;  ///< `create`: stop before the program until `start`
-  bool make_cgroup = true;   ///< false: stay in the caller's
+  bool make_cgroup = true;   ///< false: stay in the caller's cgroup
   bool of_engine = false;    ///< our engine wrote the annotations, not an image
   bool new_keyring = true;   ///< false: keep the caller's session keyring
   SystemdManager systemd = SystemdManager::none;  ///< which systemd makes the cgroup, if any
@@ -271,7 +271,7 @@ struct PreferPlace {
 };
 /// The root of a container without a new mount namespace: a directory of a shared mount namespace.
 struct EnterSharedRoot {
-  std::string path;             ///< a directory there
+  std::string path;             ///< a directory in that mount namespace
   std::string mount_namespace;  ///< the namespace, by path; empty: the caller's
 };
 struct SetRlimit {

@@ -51,7 +51,7 @@ struct LaunchRequest : ProcessTakers {
   CgroupManager cgroup_manager = CgroupManager::cgroupfs;
   bool no_new_keyring = false;
   bool keep = false;                  ///< keep the container after a run in the foreground
-  bool await_start = false;           ///< create
+  bool await_start = false;           ///< for `create`: wait for `start`
   Detach detach = Detach::yes;        ///< no: killed when we die (Prepared::die_with_parent)
   std::optional<uint64_t> caller_fd;  ///< a socket that says how much of the bundle exists
   /// A socket that receives the pid (int32_t) of a container that is ready, and says when its

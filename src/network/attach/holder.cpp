@@ -440,7 +440,7 @@ void choose_inner_ports(std::vector<Published>& ports, const std::vector<Lease>&
     for (const Published& port : lease.ports) taken.emplace(port.protocol, port.inner_port);
   }
   for (Published& port : ports) {
-    unsigned chosen = port.host_port;  // the same on the gateway, if free
+    unsigned chosen = port.host_port;  // the same number as on the host, if it is free
     while (!taken.emplace(port.protocol, chosen).second) chosen = chosen % 65535 + 1;
     port.inner_port = static_cast<uint16_t>(chosen);
   }

@@ -277,7 +277,7 @@ Condition selects(const Multiplexed& call) {
 /// What happens to a call: the action of the first rule that applies, else `action`.
 struct Decision {
   uint32_t action = 0;
-  size_t first = 0;  ///< the rules to try before `action`: a range of Section::uses
+  size_t first = 0;  ///< the rules to try before `action`: a range of Compiler::uses_
   size_t count = 0;
   bool operator==(const Decision&) const = default;
 };
