@@ -46,8 +46,7 @@ constexpr milliseconds kTold{1000};
 /// How often to check, between two starts, whether the user has stopped the container.
 constexpr milliseconds kLook{100};
 
-// Locks the lease of the GPUs. Processes that look for free GPUs hold this lock briefly; others may
-// keep it, so the wait is short.
+// Locks the lease of the GPUs. Others hold the lock briefly or for long, so the wait is short.
 bool lock_soon(const sys::Fd& file, const std::string& name) {
   for (int attempt = 0; attempt < 100; ++attempt) {
     auto locked = sys::try_lock(file, sys::LockMode::shared, name);
@@ -296,8 +295,7 @@ void Monitor::serve_health() {
   if (health_->status() != before) emit("health_status: " + std::string(health_->status()));
 }
 
-// The previous monitor may have been killed at any point. The packet that it parked
-// (Streams::park()) shows how far it came.
+// How far the previous, killed monitor came shows in the packet that it parked (Streams::park()).
 Result<bool> Monitor::take_over() {
   options_.report.reset();
   ignore(sys::write_file(state_, kAdoptedFile, "", 0600));  // only used for a message to the user
