@@ -18,8 +18,9 @@ struct Event {
   std::string type;    ///< "container", "image", "volume"
   std::string action;  ///< "start", "health_status: healthy", "exec_create: sh -c ls"
   std::string id;      ///< 64 digits of a container, "sha256:…" or a name of an image, a name
-  std::map<std::string, std::string> attributes = {};  ///< for a container: only new ones
-  int64_t time_ns = 0;                                 ///< since 1970; append() sets it
+  /// For a container: all of them in its event "create", only new ones in its other events.
+  std::map<std::string, std::string> attributes = {};
+  int64_t time_ns = 0;  ///< since 1970; append() sets it
 };
 
 /// Below the state directory, since events from before the last boot are not needed.

@@ -51,7 +51,8 @@ size_t copy_plain(char* to, std::string_view text) {
   return done;
 }
 
-/// The number of leading bytes to escape together: a UTF-8 sequence, or one ASCII byte.
+/// The number of leading bytes to escape together: all bytes before the next ASCII byte, so that no
+/// UTF-8 sequence is cut, or one ASCII byte.
 size_t other_bytes(std::string_view text) {
   size_t size = 0;
   while (size < text.size() && static_cast<unsigned char>(text[size]) >= 0x80) ++size;
@@ -74,7 +75,8 @@ std::optional<Entry> parse_plain_entry(std::string_view line) {
   std::string_view text = line.substr(kStart.size(), line.size() - kStart.size() - kTail);
   bool newline = text.ends_with("\\n");
   if (newline) text.remove_suffix(2);
-  // A quote could end the text, and the backslash before the "n" could itself be escaped.
+  // Needs the full parser: a quote could end the text, and the backslash before the "n" could
+  // itself be escaped.
   if (!time_ns || text.find_first_of("\"\\") != std::string_view::npos) return std::nullopt;
   if (json::find_foreign_byte(text) != std::string_view::npos) return std::nullopt;
   Entry entry{out ? Stream::out : Stream::error, *time_ns, {}};

@@ -24,7 +24,7 @@ struct LocalKey {
 };
 /// The header of a file: "BRTHLOG1", then the key.
 std::array<char, kFileHeader> write_file_header(LocalKey key);
-/// Nothing if the file does not have this format.
+/// The key in the header at the start of `bytes`; nothing if the file does not have this format.
 std::optional<LocalKey> read_file_header(std::string_view bytes);
 
 struct Frame {
@@ -34,7 +34,7 @@ struct Frame {
   int64_t time_ns = 0;
 };
 std::array<char, kFrameHeader> write_frame_header(const Frame& frame, LocalKey key);
-/// Nothing if the first kFrameHeader of `bytes` are not a header.
+/// The header at the start of `bytes`; nothing if the first kFrameHeader bytes are not a header.
 std::optional<Frame> read_frame_header(std::string_view bytes, LocalKey key);
 
 }  // namespace berth::logs

@@ -120,7 +120,7 @@ Result<std::optional<Entry>> Reader::next() {
   }
 }
 
-// Call at the end of the file. False if no file follows.
+// Continues with the next file; call at the end of the file. False if no file follows.
 Result<bool> Reader::next_file() {
   if (end_ && end_->inode == file_.inode) return false;
   auto now = TRY(sys::stat_entry(directory_, kLogFile));

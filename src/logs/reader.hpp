@@ -30,7 +30,7 @@ class Decoder {
   /// Consumes whole entries from the front of `bytes` and returns how many bytes these have. The
   /// caller passes the rest again, followed by more bytes.
   size_t feed(std::string_view bytes);
-  /// Call at the end: makes entries of the rest of both streams.
+  /// Call when no more bytes follow: makes entries of the rest of both streams.
   void finish();
 
   /// The next entry; nothing when more bytes are needed.

@@ -35,14 +35,15 @@ class Clients {
   /// Accepts more clients through kAttachSocket in `directory`.
   Result<void> listen(const sys::Fd& directory);
 
+  enum class Input { wanted, full };
   /// Appends the descriptors to poll. With `Input::full` the container takes no input, so none is
   /// received from clients.
-  enum class Input { wanted, full };
   void add_to(std::vector<pollfd>& entries, Input input) const;
   /// Serves the entries that add_to() appended from `first` on.
   void serve(const std::vector<pollfd>& entries, size_t first, ClientWishes& wishes);
 
-  /// False while a client that must see all output has not received the last piece.
+  /// Whether more output can be shown: false while a client that must see all output has not
+  /// received the last piece.
   bool are_ready() const;
   /// Sends at most kMaxData bytes. Queues them for a client that must see all output and is not
   /// ready.

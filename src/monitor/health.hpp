@@ -16,7 +16,7 @@
 
 namespace berth::monitor {
 
-/// The command to run in a container, and its interval.
+/// A health check: the command to run in the container, and when.
 struct HealthCheck {
   std::vector<std::string> command;
   std::chrono::nanoseconds interval{0};
@@ -27,7 +27,7 @@ struct HealthCheck {
   int64_t retries = 0;
 };
 
-/// Parses kHealthCheckFile, which berth writes. Nothing if `text` has another form.
+/// Parses the text of kHealthCheckFile, which berth writes. Nothing if it has another form.
 std::optional<HealthCheck> parse_health_check(std::string_view text);
 
 struct HealthResult {
@@ -57,7 +57,8 @@ inline constexpr size_t kMaxHealthOutput = 4096;
 class Health {
  public:
   /// `words`: the arguments before the command, "berth-runtime … exec …"; `program`: the path of
-  /// berth-runtime. `files`: the files of the container, which show whether it is paused.
+  /// berth-runtime. `files`: the directory of container.json, which shows whether the container is
+  /// paused.
   struct Runtime {
     std::string program;
     std::vector<std::string> words;

@@ -46,7 +46,7 @@ constexpr milliseconds kTold{1000};
 /// How often to check, between two starts, whether the user has stopped the container.
 constexpr milliseconds kLook{100};
 
-// Readers of the ledger hold the lock briefly. Other holders may keep it: the wait is short.
+// Locks the lease of the GPUs. Others hold the lock briefly or for long, so the wait is short.
 bool lock_soon(const sys::Fd& file, const std::string& name) {
   for (int attempt = 0; attempt < 100; ++attempt) {
     auto locked = sys::try_lock(file, sys::LockMode::shared, name);
@@ -62,12 +62,12 @@ class Monitor final : public ClientWishes, public Streams::Sink {
 
   Result<void> open();
   Result<void> first_start();
-  /// False if no container is left to take over.
+  /// Takes over the container of a killed monitor; false if no container is left.
   Result<bool> take_over();
   Result<void> stay();
   /// Records the end of the container. True if it is to be restarted.
   bool finish();
-  /// False if the container is not to be restarted after all.
+  /// Restarts the container; false if it is not to be restarted after all.
   Result<bool> start_again();
   Result<void> clean_up();
   void linger();
@@ -101,9 +101,9 @@ class Monitor final : public ClientWishes, public Streams::Sink {
   Stopped is_stopped() const;
   bool is_wanted_again(std::optional<int> status) const;
   bool wait_before_restart();
+  enum class Watch { nobody, process };
   /// Waits for clients, streams and signals for `patience`; with Watch::process returns true when
   /// the process has ended.
-  enum class Watch { nobody, process };
   Result<bool> serve(Watch watch, std::optional<milliseconds> patience);
   void hear_signals();
   void watch_health();
@@ -135,7 +135,7 @@ class Monitor final : public ClientWishes, public Streams::Sink {
 Result<void> Monitor::open() {
   // SIGPIPE: the engine may have ended when we report. The others must not end this process.
   signals_ = TRY(sys::receive_signals({SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGCHLD}));
-  // The container's first process becomes our child when `berth-runtime create` has ended.
+  // The container's first process becomes our child when `berth-runtime run --detach` has ended.
   TRY(sys::become_subreaper());
   directory_ = TRY(sys::open_at(sys::cwd(), options_.directory, O_DIRECTORY | O_RDONLY));
   state_ = TRY(sys::open_at(sys::cwd(), options_.state, O_DIRECTORY | O_RDONLY));
@@ -181,13 +181,13 @@ Result<void> Monitor::first_start() {
   return {};
 }
 
-// berth-runtime makes the container and waits at the gate. It opens once the container's end will
-// be observed even if we are killed.
+// berth-runtime makes the container and waits for a message on the socket `gate`. The message is
+// sent once the container's end will be observed even if we are killed.
 Result<void> Monitor::start() {
   streams_ = TRY(Streams::open(options_.terminal ? Terminal::yes : Terminal::no,
                                options_.keep_stdin ? KeepInput::yes : KeepInput::no, state_));
   auto [gate, theirs] = TRY(sys::socket_pair());
-  // Otherwise berth-runtime would do this, and execute itself a second time.
+  // Otherwise berth-runtime would protect itself, by executing itself a second time.
   auto program = TRY(sys::protect_program(options_.runtime));
   sys::SpawnOptions spawn;
   if (program) {
@@ -218,7 +218,8 @@ Result<void> Monitor::start() {
   return note_start();
 }
 
-/// Errors: interrupted (berth-runtime failed, and has reported why).
+/// Waits until the container is made, parks its streams, and lets its program run. Errors:
+/// interrupted (berth-runtime failed, and has reported why).
 Result<void> Monitor::open_gate(const sys::Fd& gate) {
   int32_t pid = 0;
   sys::Received received = TRY(sys::receive_message(gate, &pid, sizeof pid));
@@ -294,7 +295,7 @@ void Monitor::serve_health() {
   if (health_->status() != before) emit("health_status: " + std::string(health_->status()));
 }
 
-// The previous monitor may have been killed at any point. The parked packet shows how far it came.
+// How far the previous, killed monitor came shows in the packet that it parked (Streams::park()).
 Result<bool> Monitor::take_over() {
   options_.report.reset();
   ignore(sys::write_file(state_, kAdoptedFile, "", 0600));  // only used for a message to the user
@@ -465,7 +466,7 @@ bool Monitor::finish() {
   return again;
 }
 
-// True if the user has stopped the container meanwhile.
+// Waits for the pause before a restart. True if the user has stopped the container meanwhile.
 bool Monitor::wait_before_restart() {
   using std::chrono::seconds;
   auto lived = std::chrono::duration_cast<seconds>(steady_clock::now() - started_at_);

@@ -36,8 +36,8 @@ struct Options {
   sys::Fd client;  ///< the first attached client; may be empty
   /// Says how much of the bundle exists (berth-runtime run --caller-fd); empty: all of it.
   sys::Fd caller;
-  sys::Fd parked;                     ///< a socket whose queue keeps our ends of the streams
-  sys::Fd told;                       ///< its peer; berth-holder reports ended children here
+  sys::Fd parked;  ///< a socket: its queue keeps our ends of the streams
+  sys::Fd told;    ///< the other end of `parked`: berth-holder reports ended children
   std::optional<logs::Settings> log;  ///< none: output is not kept
   bool terminal = false;
   bool keep_stdin = false;  ///< the container's standard input stays open without a writer

@@ -18,9 +18,9 @@ struct RestartPolicy {
 /// has validated the text.
 RestartPolicy restart_policy(std::string_view text);
 
+enum class Stopped { no, yes };
 /// Whether to restart a container that ended with `status` (none: unknown) after `restarts`
 /// restarts. A container that the user has ended is not restarted.
-enum class Stopped { no, yes };
 bool is_to_restart(const RestartPolicy& policy, std::optional<int> status, int restarts,
                    Stopped stopped);
 

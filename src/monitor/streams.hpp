@@ -51,8 +51,8 @@ class Streams {
   bool is_full() const { return !pending_.empty(); }
   void resize(sys::WindowSize size);
 
-  /// Appends the descriptors to poll; without `Output::wanted` the container has to wait.
   enum class Output { wanted, full };
+  /// Appends the descriptors to poll; without `Output::wanted` the container has to wait.
   void add_to(std::vector<pollfd>& entries, Output output) const;
   /// Receives the container's output in pieces, and says how much it can take.
   class Sink {

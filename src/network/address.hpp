@@ -36,15 +36,15 @@ struct Subnet {
 /// count. The same input gives the same subnet; another `turn` starts the search elsewhere. The
 /// subnet has 65,533 addresses for containers, if possible.
 std::optional<Subnet> choose_subnet(const std::vector<Subnet>& taken, uint32_t turn);
-/// The same for user-mode networks, with 253 addresses: the well-known 10.0.2.0/24 of these
-/// networks, if it is free.
+/// As choose_subnet(), for user-mode networks, with 253 addresses: the well-known 10.0.2.0/24 of
+/// these networks, if it is free.
 std::optional<Subnet> choose_small_subnet(const std::vector<Subnet>& taken);
 
 /// "10.1.0.0/16"; bits beyond the prefix are cleared. Nothing for other strings.
 std::optional<Subnet> parse_subnet(std::string_view text);
 
-/// The same as choose_subnet() for a named network, from a separate range, so that unused networks
-/// of either kind do not collide: 4,093 addresses.
+/// The same as choose_subnet() for a named network, with 4,093 addresses. From a range of its own:
+/// a network without containers has no route, so `taken` may lack it.
 std::optional<Subnet> choose_named_subnet(const std::vector<Subnet>& taken);
 
 /// The lowest address of `range`, a part of `subnet`, except the first two and the last of `subnet`

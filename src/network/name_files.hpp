@@ -18,8 +18,8 @@ std::vector<std::string> nameservers_of(std::string_view resolv_conf);
 /// loopback addresses, which inside the container mean the container itself.
 std::vector<std::string> reachable(const std::vector<std::string>& nameservers);
 
-/// The same for a container with only IPv6: no IPv4, no loopback, and no link-local address of the
-/// host (fe80::/10).
+/// Those of `nameservers` that a container with only IPv6 can reach: no IPv4 addresses, no
+/// loopback, and no link-local address of the host (fe80::/10).
 std::vector<std::string> reachable_by_ipv6(const std::vector<std::string>& nameservers);
 
 /// Docker's default if the host has no nameserver that a container can reach.

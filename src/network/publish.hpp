@@ -17,7 +17,8 @@ namespace berth::network {
 /// protocol); unsupported (sctp).
 Result<Publish> parse_publish(std::string_view text);
 
-/// Only pasta's networks have IPv6. `mode` as in Request.
+/// Refuses ports at IPv6 addresses unless `mode` (as in Request) is pasta: only its networks have
+/// IPv6.
 /// Errors: unsupported (a port at an IPv6 address of another network).
 Result<void> check_versions(const std::vector<Publish>& ports, std::string_view mode);
 
@@ -31,9 +32,9 @@ struct Exposed {
 };
 Result<Exposed> parse_exposed(std::string_view text);
 
+enum class PublishAll { no, yes };
 /// The ports to publish: `publish` unchanged, and with `all` every other port of `exposed`, at any
 /// free port of the host.
-enum class PublishAll { no, yes };
 std::vector<Publish> all_ports(std::vector<Publish> publish, const std::vector<Exposed>& exposed,
                                PublishAll all);
 

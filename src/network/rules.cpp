@@ -88,7 +88,7 @@ bool has(std::string_view line, std::string_view part) {
   return line.find(part) != line.npos;
 }
 
-/// A rule of let_pass(): an interface, perhaps a counter, and "accept # handle 7".
+/// Notes in `chain` a rule of let_pass(): an interface, perhaps a counter, and "accept # handle 7".
 void read_rule(std::string_view line, const std::string& quoted, ForwardChain& chain) {
   size_t mark = line.find(" accept # handle ");
   if (mark == line.npos) return;
@@ -136,7 +136,8 @@ Result<std::string> make_rules(const RuleInputs& inputs) {
     }
   }
   text += "  }\n";
-  // Packets from elsewhere to an address of this host, and packets of this host to itself.
+  // The chains that lead to the published ports: for packets from elsewhere to an address of this
+  // host, and for packets of this host to itself.
   text +=
       "  chain arriving {\n"
       "    type nat hook prerouting priority dstnat; policy accept;\n"

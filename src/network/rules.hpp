@@ -24,22 +24,22 @@ InterfaceNames names_for(const std::string& directory);
 
 inline constexpr const char* kBridges = "berth*";
 
-/// The same for the named network with the id `id`, 64 hexadecimal digits: ids of networks of one
-/// machine differ in their first kNetworkDigits.
+/// The ids of the networks of one machine differ in so many digits at their beginning.
 inline constexpr size_t kNetworkDigits = 6;
+/// The names for the named network with the id `id`, 64 hexadecimal digits.
 InterfaceNames names_for_network(const std::string& id);
 
-/// The input of the rules. We made or parsed every string in it.
 /// The interface of the holder's network namespace to the outside.
 inline constexpr const char* kOutsideInterface = "tap0";
 /// Instead of Published::host_address, in the holder's namespace: only for connections from
 /// outside, not from other networks.
 inline constexpr const char* kFromOutside = "outside";
 
+/// The input of the rules. We made or parsed every string in it.
 struct RuleInputs {
   InterfaceNames names;
   Subnet subnet;
-  std::vector<Lease> leases;           ///< of its containers, reduced to this network
+  std::vector<Lease> leases;           ///< of its containers, with the address and ports in it
   std::vector<std::string> forwarded;  ///< host interfaces for which we enabled forwarding
   bool internal = false;               ///< no way out, and no published ports
 };
@@ -48,7 +48,7 @@ struct RuleInputs {
 /// Applying the same rules again changes nothing.
 /// Errors: bug (an unchecked address or name).
 Result<std::string> make_rules(const RuleInputs& inputs);
-/// The same for the table of bridge filters, which keeps containers from using each other's
+/// As make_rules(), for the table of bridge filters, which keeps containers from using each other's
 /// addresses; separate, because a kernel may lack it.
 Result<std::string> make_bridge_rules(const RuleInputs& inputs);
 /// Removes either table; a missing one is fine.
@@ -60,8 +60,8 @@ std::string drop_bridge_rules(const InterfaceNames& names);
 struct ForwardChain {
   std::string name;                  ///< "ip filter FORWARD"
   bool drops = false;                ///< its policy, for packets that no rule decides
-  bool accepts_from = false;         ///< the bridge's packets
-  bool accepts_to = false;           ///< packets for the bridge
+  bool accepts_from = false;         ///< a rule accepts packets from the bridge
+  bool accepts_to = false;           ///< a rule accepts packets to the bridge
   std::vector<std::string> handles;  ///< of those accepting rules
   bool operator==(const ForwardChain&) const = default;
 };

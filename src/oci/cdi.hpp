@@ -92,7 +92,8 @@ struct QualifiedName {
   std::string device{};
 };
 
-/// Errors: usage (not of this form, a character that is not allowed in a part).
+/// Parses "vendor/class=name". Errors: usage (not of this form, a character that is not allowed in
+/// a part).
 Result<QualifiedName> parse_name(std::string_view text);
 
 /// Whether `text` looks like a qualified name and not like a path: it contains '=' and does not

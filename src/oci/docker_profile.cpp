@@ -20,7 +20,7 @@ void fields(auto& v, Architecture& a) {
   v.optional("subArchitectures", a.sub_architectures);
 }
 
-/// The conditions of a rule: empty members do not restrict.
+/// The "includes" or "excludes" of a rule: an empty member is no condition.
 struct Filter {
   Strings caps;
   Strings arches;  ///< "amd64"

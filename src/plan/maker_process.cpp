@@ -34,8 +34,8 @@ std::vector<std::string> without_repeats(const std::vector<std::string>& env) {
   return kept;
 }
 
-// Whether the filter has a listener. `create` sends it to the agent, and has ended when `start` is
-// called.
+// Whether the filter has a listener. Such a filter is loaded before the wait for `start`: `create`
+// sends the listener to the agent, and has ended when `start` is called.
 bool notifies(const oci::Seccomp& profile) {
   constexpr std::string_view kNotify = "SCMP_ACT_NOTIFY";
   return !profile.listener_path.empty() || profile.default_action == kNotify ||

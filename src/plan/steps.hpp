@@ -33,7 +33,7 @@ struct Container {
   std::string id;
   std::string bundle;        ///< absolute directory
   bool await_start = false;  ///< `create`: stop before the program until `start`
-  bool make_cgroup = true;   ///< false: stay in the caller's
+  bool make_cgroup = true;   ///< false: stay in the caller's cgroup
   bool of_engine = false;    ///< our engine wrote the annotations, not an image
   bool new_keyring = true;   ///< false: keep the caller's session keyring
   SystemdManager systemd = SystemdManager::none;  ///< which systemd makes the cgroup, if any
@@ -111,8 +111,7 @@ struct IdMap {
   bool recursive = false;
   std::string member;  ///< "mounts[3].options", for errors
 };
-/// berth-runtime itself mounts a file system with an id map, since it has CAP_SYS_ADMIN over the
-/// file system.
+/// If `id_map` is set, berth-runtime itself mounts the file system: it has CAP_SYS_ADMIN over it.
 struct MountFilesystem {
   std::string type;
   std::string source;
@@ -179,9 +178,9 @@ struct PlaceLoaderFiles {
   /// root is not writable: the cache is a file in the container's state directory, bound read-only.
   bool in_root = true;
 };
-/// Writes the loader files: the image's content, with `entries` and, if it fits, a compat package
-/// of the image. This reads files of the image, so it comes after the process has dropped all
-/// rights that the image's program does not have.
+/// Writes the loader files: the image's content, with `entries` and, if it fits, the image's compat
+/// package (newer driver libraries). This reads files of the image, so it comes after the process
+/// has dropped all rights that the image's program does not have.
 struct FillLoaderFiles {
   std::vector<oci::LoaderLine> entries;
   std::optional<oci::CompatRequest> compat;
@@ -272,7 +271,7 @@ struct PreferPlace {
 };
 /// The root of a container without a new mount namespace: a directory of a shared mount namespace.
 struct EnterSharedRoot {
-  std::string path;             ///< a directory there
+  std::string path;             ///< a directory in that mount namespace
   std::string mount_namespace;  ///< the namespace, by path; empty: the caller's
 };
 struct SetRlimit {

@@ -51,7 +51,7 @@ void fields(auto& v, Container& r) {
 struct Start {
   int64_t started_ns = 0;
   int64_t pid = 0;           ///< of the first process, in the owner's pid namespace
-  uint64_t start_ticks = 0;  ///< distinguishes it from a later process with the same pid
+  uint64_t start_ticks = 0;  ///< tells the process from a later one with the same pid
   std::string boot_id;       ///< of the machine's boot; after a reboot the container is not running
   int restarts = 0;          ///< by the restart policy, since the user started it
 };
@@ -63,9 +63,10 @@ void fields(auto& v, Start& r) {
   v.optional("restarts", r.restarts);
 }
 
-/// Appended by the owner when the container has ended. A process that waits for a container with
-/// --rm keeps the file open, and reads this line even after the file was removed. If the line is
-/// missing and the container has no owner, no process observed the end.
+/// Appended when the container has ended, by its owner: the monitor or a foreground `berth run`. A
+/// process that waits for a container with --rm keeps the file open, and reads this line even after
+/// the file was removed. If the line is missing and the container has no owner, no process observed
+/// the end.
 struct Exit {
   std::optional<int> exit_code;  ///< none: unknown
   int64_t finished_ns = 0;

@@ -45,7 +45,7 @@ Result<void> kill_and_wait(const Found& found) {
   auto sent = process->signal(SIGKILL);
   process->release();  // not our child
   if (!sent.ok()) return gone(sent.error()) ? Result<void>() : std::move(sent);
-  // A frozen v1 process does not die, and a frozen v2 process would leave others behind.
+  // In v1 a frozen process does not die. In v2 it dies, but other processes may stay, frozen.
   if (found.status == Status::paused) TRY(found.cgroups.freeze(CgroupSet::Freeze::thaw));
   let_die(found);
   if (TRY(sys::await_end(handle, kDeath))) return {};
@@ -130,8 +130,8 @@ Result<void> start(const Store& store, const std::string& id, Report& report, Lo
   return hooked;
 }
 
-/// create() and start(). In between waits until the process at the other end of the gate allows the
-/// start.
+/// create() and start(). In between waits until the process at the other end of the socket
+/// --gate-fd allows the start.
 Result<void> run_through_gate(const Store& store, LaunchRequest request, Report& report, Log& log) {
   sys::Fd gate = TRY(take_descriptor(*request.gate_fd, "--gate-fd"));
   request.await_start = true;
@@ -222,8 +222,8 @@ Result<void> kill(const Store& store, const std::string& id, int signal, Whom wh
     }
     TRY(signal_first(found.state, signal));
   }
-  // Other signals may stay pending until resume; SIGKILL may not. A frozen v1 process cannot even
-  // die.
+  // Other signals may stay pending until resume; SIGKILL may not, and a frozen v1 process does not
+  // die of it.
   if (signal != SIGKILL) return {};
   if (is_paused) TRY(found.cgroups.freeze(CgroupSet::Freeze::thaw));
   let_die(found);

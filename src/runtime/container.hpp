@@ -28,8 +28,9 @@ Result<int> run(const Store& store, LaunchRequest request, Detach detach, Report
 /// "TERM", "SIGTERM", "15". Errors: usage.
 Result<int> read_signal(std::string_view text);
 
-/// Errors: usage ("container not running", a message that callers search for).
 enum class Whom { first_process, all };
+/// Sends a signal to the container. Errors: usage ("container not running", a message that callers
+/// search for).
 Result<void> kill(const Store& store, const std::string& id, int signal, Whom whom);
 
 enum class Force { no, yes };
@@ -37,7 +38,8 @@ struct RemoveOptions {
   Force force = Force::no;
   std::string oom_file = {};  ///< made if the OOM killer killed a process of the container
 };
-/// Errors: usage (not stopped, without force); with force an absent container is fine.
+/// Removes a stopped container; with `force` kills it first. Errors: usage (not stopped, without
+/// force); with force an absent container is fine.
 Result<void> remove(const Store& store, const std::string& id, const RemoveOptions& options,
                     Log& log);
 
@@ -54,7 +56,7 @@ Result<std::vector<Listed>> list(const Store& store);
 /// with a freezer), interrupted (a process could not be stopped within 10 s).
 Result<void> pause(const Store& store, const std::string& id);
 
-/// Errors: usage ("container not paused"), interrupted.
+/// Thaws the processes of a paused container. Errors: usage ("container not paused"), interrupted.
 Result<void> resume(const Store& store, const std::string& id);
 
 }  // namespace berth::runtime

@@ -110,9 +110,9 @@ Result<void> map_ids(const plan::Plan& plan, const plan::Spawn& spawn, pid_t pid
 
 // Until it executes the container's program, the child has the host's root. Through its namespaces
 // other processes have rights over it: root of a joined user namespace, or root without
-// capabilities, which owns each new namespace (CVE-2016-9962). The child inherits the flag from its
-// parent. Other users do not set the flag: only root can map the ids of a non-dumpable process, and
-// only processes of the same user could trace such a process.
+// capabilities, which owns each new namespace (CVE-2016-9962). So we become non-dumpable, and the
+// child inherits that. Not if an ordinary user maps ids: only root can map the ids of a
+// non-dumpable process, and only processes of the same user could trace this one.
 Result<void> forbid_ptrace(const plan::Spawn& spawn) {
   bool maps = !spawn.uid_mappings.empty();
   return maps && sys::effective_uid() != 0 ? Result<void>() : sys::forbid_tracing();
@@ -347,9 +347,9 @@ Result<void> Launcher::join_cgroup() {
   return {};
 }
 
-/// The child reports the pid of its second process as a number in the pid namespace where that was
-/// born. Replaces it by the pid in our namespace. A process that has ended has no pid; the next
-/// signal to it fails.
+/// The child reports the pid of its second process as a number of the child's own pid namespace.
+/// Replaces it by the pid in our namespace. A process that has ended has no pid; the next signal to
+/// it fails.
 void name_by_our_number(sys::Process& process) {
   auto pid = sys::pid_of(process.pidfd());
   if (!pid.ok() || *pid == process.pid()) return;

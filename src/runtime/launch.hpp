@@ -51,7 +51,7 @@ struct LaunchRequest : ProcessTakers {
   CgroupManager cgroup_manager = CgroupManager::cgroupfs;
   bool no_new_keyring = false;
   bool keep = false;                  ///< keep the container after a run in the foreground
-  bool await_start = false;           ///< create
+  bool await_start = false;           ///< for `create`: wait for `start`
   Detach detach = Detach::yes;        ///< no: killed when we die (Prepared::die_with_parent)
   std::optional<uint64_t> caller_fd;  ///< a socket that says how much of the bundle exists
   /// A socket that receives the pid (int32_t) of a container that is ready, and says when its
@@ -60,8 +60,8 @@ struct LaunchRequest : ProcessTakers {
   /// A memfd that receives the rights of the container's processes (slurm::Rights and the seccomp
   /// program) and is sealed before the container runs: for processes that join by descriptors.
   std::optional<uint64_t> rights_fd;
-  /// Adds the caller's grants (such as GPUs) to the config of a bundle, before anything is decided;
-  /// may be empty. The paths are absolute.
+  /// Adds what the caller's flags give a container (such as GPUs) to the config of a bundle, before
+  /// anything is decided; may be empty. The paths are absolute.
   std::function<Result<void>(oci::Spec& spec, const std::string& bundle, const std::string& rootfs)>
       amend{};
   /// Called when the first process, which `state` names, is in its cgroups and has not begun.
@@ -114,7 +114,7 @@ class Reviver {
   /// Lets that process continue once it is in the container's cgroups, and waits for its end;
   /// returns the container's first process.
   virtual Result<sys::Process> revive(Child& child, const Launched& launched) = 0;
-  /// Called after the hooks.
+  /// Lets the restored processes run; called after the hooks.
   virtual Result<void> resume(const sys::Process& process, const Launched& launched) = 0;
 };
 

@@ -162,7 +162,7 @@ Result<sys::Fd> OwnDev::step_into(const sys::Fd& at, const std::string& name) co
   return make_error(Kind::denied, "change devices: something is mounted over " + quote(name));
 }
 
-/// Errors: not_found.
+/// The directory in /dev that holds `path`. Errors: not_found.
 Result<sys::Fd> OwnDev::parent_of(const std::string& path) const {
   sys::Fd at = TRY(sys::duplicate(directory_));
   std::vector<std::string_view> parts = split(std::string_view(path).substr(1), '/');
@@ -343,8 +343,8 @@ Result<Devices> left_devices(const std::string& bundle) {
   return std::move(spec.linux_.devices);
 }
 
-/// Waits for the lock that allows one update at a time, even if the caller of another one was
-/// killed.
+/// Waits for the lock that allows one change of devices at a time. berth-runtime holds it, so it
+/// also keeps out a change whose caller was killed.
 Result<sys::Fd> take_turn(const Entry& entry) {
   constexpr std::chrono::seconds kPatience{20};
   constexpr std::chrono::milliseconds kPause{10};

@@ -18,7 +18,7 @@ namespace berth::runtime {
 /// Errors: not_found, denied, corrupt (as oci::parse_resources).
 Result<oci::Resources> read_resources(const std::string& file);
 
-/// The same for a whole configuration. Errors: those of oci::parse_spec() too.
+/// The same for a whole config.json. Errors: those of oci::parse_spec() too.
 Result<oci::Spec> read_wanted_spec(const std::string& file);
 
 /// Applies the members of `resources` that are present to a container with processes. Device rules

@@ -49,7 +49,7 @@ std::vector<std::string> forwarded_by_us(const Leases& leases) {
   return words_of_file(leases, kForwardingFile);
 }
 
-/// Answers arrive on the interfaces of the host's routes, so forwarding is enabled on these and no
+/// Enables forwarding on the interfaces of the host's routes, on which answers arrive, and on no
 /// others. On an interface that did not forward before, the rules let nothing else through.
 Result<void> switch_forwarding_on(const Leases& leases, sys::NetLinks& links,
                                   const Bridge& bridge) {
@@ -105,7 +105,7 @@ Result<std::optional<Bridge>> find_bridge(sys::NetLinks& links, const InterfaceN
   return std::optional<Bridge>();
 }
 
-/// For the unnamed bridge: a free subnet.
+/// The subnet and gateway of a new unnamed bridge: a free subnet, and its first address.
 Result<Bridge> choose_place(sys::NetLinks& links, const InterfaceNames& names) {
   uint32_t turn = 0;
   for (unsigned char c : names.bridge.substr(6)) turn = turn * 31 + c;  // "berth0": no turn
@@ -115,7 +115,8 @@ Result<Bridge> choose_place(sys::NetLinks& links, const InterfaceNames& names) {
                     kNoBridge);
 }
 
-/// For a named network: the network's own subnet, unless the host now has a route that overlaps it.
+/// The subnet and gateway of a named network, unless the host now has a route that overlaps the
+/// subnet.
 Result<Bridge> place_of(sys::NetLinks& links, const Attachment& wanted) {
   auto subnet = parse_subnet(wanted.subnet);
   auto gateway = parse_ipv4(wanted.gateway);
@@ -132,7 +133,7 @@ Result<Bridge> place_of(sys::NetLinks& links, const Attachment& wanted) {
   return Bridge{0, *subnet, *gateway};
 }
 
-/// `bridge` has no index yet.
+/// Makes `bridge`, which has no index yet, and sets its index.
 Result<void> make_bridge(sys::NetLinks& links, const InterfaceNames& names, Bridge& bridge) {
   TRY(links.make_bridge(names.bridge, mac_of(bridge.gateway)));
   auto index = TRY(links.find(names.bridge));
@@ -197,13 +198,15 @@ Result<std::vector<ForwardChain>> list_others(const std::string& bridge, bool dr
   return forward_chains(listing, bridge);
 }
 
-/// Docker and ufw drop forwarded packets unless a rule accepts them.
+/// Adds accepting rules to the chains of other programs: Docker and ufw drop forwarded packets
+/// unless a rule accepts them.
 Result<void> pass_others(const std::string& bridge) {
   std::string rules = let_pass(TRY(list_others(bridge, true)), bridge);
   return rules.empty() ? Result<void>() : apply_rules(rules);
 }
 
-/// A rule that cannot be removed is harmless: it names a bridge that no longer exists.
+/// Removes the rules of pass_others(). One that cannot be removed is harmless: it names a bridge
+/// that no longer exists.
 void leave_others(const std::string& bridge) {
   auto chains = list_others(bridge, false);
   if (!chains.ok()) return;

@@ -16,8 +16,8 @@ namespace berth::network {
 
 /// Adds to `space`, the container's network namespace, an interface "eth0" on a bridge, with an
 /// address and a default route, and one more interface for each further network. Publishes the
-/// container's ports. The caller fills in the id and the holder of `lease`, and with `outside` also
-/// the ports and nameservers; this function fills in the rest. On failure it undoes everything.
+/// container's ports. The caller fills in Lease::id and holder, and with Request::outside also
+/// ports and nameservers; this function fills in the rest. On failure it undoes everything.
 /// Errors: busy (a port), denied, unsupported (no subnet is free, the kernel has no bridges).
 Result<void> attach_bridge(Leases& leases, const Request& request, const sys::Fd& space,
                            Lease& lease);

@@ -25,7 +25,7 @@ std::vector<Endpoint> endpoints_of(const Lease& lease);
 /// The endpoint that has a way out and the published ports; null if there is none.
 const Endpoint* way_out(const std::vector<Endpoint>& endpoints);
 
-/// Updates the members of a lease that others read.
+/// Copies address, MAC, interface, … of the endpoint with a way out, or of the first, into `lease`.
 void show_endpoint(Lease& lease);
 
 /// Published ports as seen in the holder's namespace.

@@ -274,7 +274,7 @@ Result<sys::Process> start_slirp(const Leases& leases, const HelperCall& call,
     TRY(publish_by_slirp(path, port, port.container_port));
   }
   if (call.stays) undo.commit();
-  return process;  // otherwise the socket is not needed any more and is removed too
+  return process;  // `undo` removes the socket, unless the helper stays
 }
 
 }  // namespace berth::network

@@ -43,9 +43,11 @@ struct HelperCall {
   std::optional<Prefix> prefix{};  ///< for pasta; none: IPv4 only
 };
 
-/// Errors: io with pasta's own message, interrupted.
+/// Starts pasta for `space` and waits until it is ready. Errors: io with pasta's own message,
+/// interrupted.
 Result<ProcessName> start_pasta(const Leases& leases, const HelperCall& call, const sys::Fd& space);
-/// Errors: as start_pasta(), and busy (a port). Destroying the result kills the process.
+/// Starts slirp4netns in the same way. Errors: as start_pasta(), and busy (a port). Destroying the
+/// result kills the process.
 Result<sys::Process> start_slirp(const Leases& leases, const HelperCall& call,
                                  const sys::Fd& space);
 
@@ -55,7 +57,8 @@ std::string slirp_socket(const std::string& name);
 /// One request to slirp4netns over its socket, and its answer. Errors: io, not_found (it is not
 /// running), interrupted. Source: slirp4netns(1) "API SOCKET"
 Result<std::string> ask_slirp(const std::string& socket_path, const std::string& call);
-/// Errors: busy with slirp4netns's own message, and those of ask_slirp().
+/// Makes slirp4netns forward the host's `port` to port `inside`. Errors: busy with slirp4netns's
+/// own message, and those of ask_slirp().
 Result<void> publish_by_slirp(const std::string& socket_path, const Published& port,
                               uint16_t inside);
 

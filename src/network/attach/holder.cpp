@@ -106,7 +106,7 @@ Result<void> forward_by_slirp(const std::string& socket_path,
   return all;
 }
 
-constexpr const char* kHolderName = "holder";  // of the files of the holder's helper
+constexpr const char* kHolderName = "holder";  // HelperCall::name of the holder's helper
 constexpr const char* kReady = "ready\n";
 constexpr size_t kMaxRecord = 65536;
 constexpr std::chrono::seconds kStartPatience{30};
@@ -440,7 +440,7 @@ void choose_inner_ports(std::vector<Published>& ports, const std::vector<Lease>&
     for (const Published& port : lease.ports) taken.emplace(port.protocol, port.inner_port);
   }
   for (Published& port : ports) {
-    unsigned chosen = port.host_port;  // the same on the gateway, if free
+    unsigned chosen = port.host_port;  // the same number as on the host, if it is free
     while (!taken.emplace(port.protocol, chosen).second) chosen = chosen % 65535 + 1;
     port.inner_port = static_cast<uint16_t>(chosen);
   }

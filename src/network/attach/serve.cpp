@@ -65,7 +65,8 @@ Result<std::vector<Lease>> others_than(Leases& leases, const std::string& id) {
   return all;
 }
 
-/// If the holder has ended, bridges and ports are gone already.
+/// Detaches a container from the bridges in the holder's namespace. If the holder has ended,
+/// bridges and ports are gone already.
 Result<void> detach_inside(Leases& leases, const Lease& lease) {
   auto holder = TRY(find_holder(leases));
   std::vector<Lease> left = TRY(others_than(leases, lease.id));

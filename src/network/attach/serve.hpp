@@ -18,7 +18,7 @@ void fields(auto& v, HookState& s) {
   v.required("id", s.id);
   v.optional("pid", s.pid);
 }
-/// Errors: corrupt.
+/// Parses the state that a hook gets. Errors: corrupt.
 Result<HookState> parse_state(std::string_view text);
 
 /// Makes the holder of an ordinary user's networks if there is none (holder.hpp).

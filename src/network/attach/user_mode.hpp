@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The network of an ordinary user: pasta(1) or slirp4netns(1), one program per container turns the
+// The network of an ordinary user: pasta(1) or slirp4netns(1), one process per container, turns the
 // container's packets into connections of the host.
 // Which of the two: engine/network/choose_helper.
 #pragma once
@@ -11,9 +11,8 @@
 
 namespace berth::network {
 
-/// Starts the helper for `space`, which publishes the container's ports. The caller fills in the
-/// id, the mode and the holder of `lease`; this function fills in the rest. On failure it undoes
-/// everything.
+/// Starts the helper for `space`, which publishes the container's ports. The caller fills in
+/// Lease::id, mode and holder; this function fills in the rest. On failure it undoes everything.
 /// Errors: busy (a port), denied, io with the helper's own message.
 Result<void> attach_user_mode(Leases& leases, const Request& request, const sys::Fd& space,
                               Lease& lease);

@@ -34,9 +34,9 @@ inline constexpr std::string_view kCommonCgroup = "berth";
 /// there, a v2 directory is made next to the caller's own cgroup, or below that cgroup if only it
 /// was delegated (a service with Delegate=, a container). In the second case the processes in the
 /// caller's cgroup move into a child "berth-callers", because a cgroup with processes cannot have
-/// controlled children. Where a hierarchy has a `start`, paths begin only there. A directory
-/// "berth" between mount and container is made when missing and removed together with the last
-/// container in it.
+/// controlled children. Where a hierarchy has a `start` (layout.hpp), paths begin at that cgroup
+/// and nowhere else. A directory "berth" between mount and container is made when missing and
+/// removed together with the last container in it.
 ///
 /// A directory that cannot be made for lack of permission is not an error: the limits that needed
 /// it are in unmet(). After any other failure no directory is left.
@@ -46,6 +46,7 @@ class CgroupSet {
   CgroupSet(CgroupSet&&) noexcept = default;
   CgroupSet& operator=(CgroupSet&&) noexcept = default;
 
+  enum class Which { needed, all, without_cpu };
   /// Makes the directories and applies `resources` except the devices; no process is inside yet.
   /// Errors: usage (a path with ".." or NUL), corrupt (an invalid value, by its JSON path), exists
   /// (a directory that has processes), io (the kernel refuses a value; names its JSON path, the
@@ -53,7 +54,6 @@ class CgroupSet {
   /// `without_cpu`: all hierarchies except the v1 one of cpu, which is used only if a limit needs
   /// it. Where the kernel schedules real-time tasks by group, a new group has no real-time budget
   /// (sched-rt-group.rst).
-  enum class Which { needed, all, without_cpu };
   static Result<CgroupSet> create(const CgroupLayout& layout, const std::string& path,
                                   const oci::Resources& resources, Which which = Which::needed);
 
@@ -88,7 +88,7 @@ class CgroupSet {
   /// The directory in the hierarchy of `controller`, "" being the v2 one; nullptr when there is
   /// none. Owned by this object.
   const sys::Fd* directory(std::string_view controller) const;
-  /// Whether that directory is one of v2.
+  /// Whether the directory of `controller` is in the v2 hierarchy; false when there is none.
   bool is_v2(std::string_view controller) const;
 
   /// An open tasks file of each v1 directory. A single-threaded process that writes "0" to it moves
@@ -105,6 +105,7 @@ class CgroupSet {
   /// Moves `pid` into the v2 directory, where there is one. Errors: as add().
   Result<void> add_to_unified(pid_t pid) const;
 
+  using Accept = std::function<Result<void>(const UnmetLimit&)>;
   /// Applies `resources`, device rules included, to a container with processes; changes only the
   /// members that are present. Where a limit needs a hierarchy that the container is not in, it
   /// makes a directory at `path` (the path given to create()) and moves all processes into it.
@@ -112,16 +113,15 @@ class CgroupSet {
   /// old values are restored, except those that are set per device. Errors: as create(); busy
   /// (memory.checkBeforeUpdate, and more is in use), not_found (all processes have ended); those of
   /// `accept`.
-  using Accept = std::function<Result<void>(const UnmetLimit&)>;
   Result<void> update(const CgroupLayout& layout, const std::string& path,
                       const oci::Resources& resources, const Accept& accept);
 
+  enum class Freeze { thaw, freeze };
   /// Stops or continues all processes, and waits until they have stopped.
   /// Errors: unsupported (neither a v2 directory nor a v1 freezer), interrupted (10 s passed).
-  enum class Freeze { thaw, freeze };
   Result<void> freeze(Freeze state) const;
 
-  /// Whether freeze() has stopped them; false where there is no freezer.
+  /// Whether the container is frozen or being frozen; false where there is no freezer.
   Result<bool> is_frozen() const;
 
   /// Sends `signal` to all processes, in child cgroups too. If there is a freezer, no process

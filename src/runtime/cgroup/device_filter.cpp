@@ -148,10 +148,11 @@ void append_rule(Program& program, const Rule& rule) {
 // verifier walks this program once, but the program of append_rule() many times (1 ms for 11
 // rules).
 
-/// The devices of one type that are allowed with every access.
+/// The allowed devices of one type, character or block.
 struct AllowedDevices {
   int access = 0;  ///< the accesses that are allowed with any device of this type
-  std::map<int, std::set<std::optional<int>>> minors;  ///< by major; absent: any minor
+  /// By major, absent meaning any minor: the devices that are allowed with every access.
+  std::map<int, std::set<std::optional<int>>> minors;
 };
 
 /// Keys are BPF_DEVCG_DEV_*. Absent if the rules have another form.
@@ -292,7 +293,8 @@ Result<std::vector<sys::Fd>> attached_programs(const sys::Fd& cgroup) {
   return programs;
 }
 
-/// False when `replaced` is no longer attached.
+/// Attaches `program`, in place of `replaced` if that is not null; false when `replaced` is no
+/// longer attached.
 Result<bool> attach(const sys::Fd& cgroup, const sys::Fd& program, const sys::Fd* replaced) {
   auto attributes = zeroed();
   attributes.known.target_fd = static_cast<uint32_t>(cgroup.get());

@@ -36,7 +36,7 @@ struct CgroupLayout {
 /// Pure. Skips malformed lines.
 CgroupLayout parse_cgroup_layout(std::string_view mountinfo, std::string_view self_cgroup);
 
-/// Where containers' paths begin, by mount point; only hierarchies in which that is not the mount.
+/// CgroupHierarchy::start by mount point, for the hierarchies that have one.
 using CgroupStarts = std::map<std::string, std::string>;
 
 /// The caller's own cgroups; hierarchies where it is at the top are left out. Pure.

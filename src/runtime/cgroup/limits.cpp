@@ -28,7 +28,7 @@ Result<void> check_part_of_name(const std::string& text, const std::string& plac
   return plain ? Result<void>() : invalid(place, quote(text) + " cannot name a file");
 }
 
-/// In a line of several words a blank would end the name.
+/// Refuses a name with a blank: the kernel would read it as two words of a line.
 Result<void> check_word(const std::string& text, const std::string& place) {
   bool plain = !text.empty() && text.find_first_of(std::string_view(" \t\n\0", 4)) == text.npos;
   return plain ? Result<void>() : invalid(place, "expected a name, got " + quote(text));

@@ -16,7 +16,7 @@ struct CgroupWrite {
   std::string controller;  ///< "memory"
   std::string file;        ///< "memory.max"
   std::string value;
-  /// What to write instead if `file` does not exist; without a name: nothing.
+  /// What to write instead if `file` does not exist; an empty `file` here: nothing.
   struct Instead {
     std::string file;
     std::string value;

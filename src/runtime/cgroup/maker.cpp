@@ -220,7 +220,7 @@ bool CgroupMaker::is_needed(const CgroupShare& share, const oci::Resources& reso
   return layout_.unified() == nullptr && share.hierarchy == layout_.find("freezer");
 }
 
-/// False when the directory existed already.
+/// Makes one directory; false when it existed already.
 Result<bool> CgroupMaker::make_one(const std::string& path) {
   if (::mkdir(path.c_str(), 0755) == 0) {
     undo_.add([path] { ::rmdir(path.c_str()); });
@@ -231,7 +231,7 @@ Result<bool> CgroupMaker::make_one(const std::string& path) {
   return sys_error(saved, "make cgroup " + quote(path));
 }
 
-/// False when the caller may not make the directory there.
+/// Makes the container's directory below `base`; false when the caller may not make it there.
 Result<bool> CgroupMaker::make_directory(const CgroupHierarchy& hierarchy, const std::string& base,
                                          const std::set<std::string>& controllers) {
   bool is_v2 = hierarchy.version == Version::v2;
@@ -263,7 +263,7 @@ Result<bool> CgroupMaker::make_directory(const CgroupHierarchy& hierarchy, const
     if (!inside.empty()) {
       return make_error(Kind::exists, "make cgroup " + quote(path) + ": it has processes");
     }
-    // If so, the container's process would be frozen from the start, and we would wait for it.
+    // In a frozen cgroup the container's process would never run, and we would wait for it.
     bool may_be_frozen = !is_new || parts.size() > 1;
     if (may_be_frozen && TRY(is_frozen_cgroup(directory, hierarchy))) {
       return make_error(Kind::busy, "make cgroup " + quote(path) + ": it is frozen");

@@ -37,16 +37,17 @@ void make_room(const sys::Fd& directory, const CgroupHierarchy& hierarchy, const
 /// error; its files are missing then.
 void enable_controllers(const sys::Fd& directory, const std::set<std::string>& controllers);
 
-/// Makes or changes the directories one by one, and undoes all of it unless commit() is called.
+/// Makes or changes a container's directories; its destructor undoes that unless commit() was
+/// called.
 class CgroupMaker {
  public:
   CgroupMaker(const CgroupLayout& layout, std::string name, CgroupSet& made)
       : layout_(layout), name_(std::move(name)), made_(made) {}
 
   Result<void> make(const oci::Resources& resources, CgroupSet::Which which);
-  /// Nothing when the rules are enforced. commit() has to follow.
+  /// Returns nothing if the rules are enforced, else why not. commit() has to follow.
   Result<std::optional<UnmetLimit>> restrict_devices(const std::vector<oci::DeviceRule>& rules);
-  /// As make(), with the container inside.
+  /// As make(), for a container that has processes in its directories.
   Result<void> update(const oci::Resources& resources, const CgroupSet::Accept& accept);
   void commit() { undo_.commit(); }
 

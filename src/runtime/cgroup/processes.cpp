@@ -202,7 +202,7 @@ Result<bool> CgroupSet::is_frozen() const {
   if (directory == nullptr) return false;
   Freezer freezer = freezer_of(directory->fd, directory->version);
   auto text = sys::read_file_if_exists(directory->fd, freezer.wish);
-  // The last process has ended, and the directory is gone.
+  // ENODEV: the last process has ended, and the directory is gone.
   if (!text.ok() && text.error().sys_errno == ENODEV) return false;
   const std::string said = TRY(std::move(text)).value_or("");
   std::string_view wish = trim(said);
@@ -282,7 +282,7 @@ Result<void> CgroupSet::kill_all() const {
   thaw_below();
   if (find_freezer() == nullptr) return {};
   auto thawed = freeze(Freeze::thaw);
-  // The last process has ended, and systemd has removed the directory.
+  // These errors mean: the last process has ended, and systemd has removed the directory.
   bool gone = !thawed.ok() &&
               (thawed.error().kind == Kind::not_found || thawed.error().sys_errno == ENODEV);
   return gone ? Result<void>() : thawed;
@@ -290,8 +290,8 @@ Result<void> CgroupSet::kill_all() const {
 
 Result<void> CgroupSet::remove() {
   std::optional<Error> first;
-  // All processes of a container end with its pid namespace. Without one, others may have outlived
-  // the first process.
+  // All processes of a container end with its pid namespace. In a container without its own, others
+  // may have outlived the first process.
   bool killed = false;
   auto end = [&] {
     if (!std::exchange(killed, true)) ignore(kill_all());  // rmdir reports processes that survive

@@ -116,7 +116,8 @@ std::optional<std::string> node_of(std::string_view line) {
   return "/dev/" + kind + "/" + std::string(words[1]);
 }
 
-/// False when the rules cannot be declared; then the properties make systemd enforce no rules.
+/// Adds the properties for device rules. False when systemd has no form for these rules; then the
+/// properties make systemd enforce none.
 Result<bool> add_devices(std::vector<Property>& properties,
                          const std::vector<oci::DeviceRule>& rules,
                          const std::vector<plan::HostNode>& nodes) {

@@ -28,9 +28,9 @@ Result<std::vector<scope::Property>> scope_limits(const oci::Resources& resource
 Result<std::optional<std::vector<scope::Device>>> scope_devices(
     const std::vector<oci::DeviceRule>& rules);
 
-/// For each device in `list` that `nodes` has a path of the host for, adds that path: before
-/// version 240 systemd looks for the file /dev/char/195:0, which does not exist for NVIDIA's
-/// devices. A path counts only if it is the device itself, not a link to it.
+/// Adds the host's path of each device in `list` if `nodes` has it: before version 240 systemd
+/// looks for the file /dev/char/195:0, which does not exist for NVIDIA's devices. A path counts
+/// only if it is the device itself, not a link to it.
 void add_names(std::vector<scope::Device>& list, const std::vector<plan::HostNode>& nodes);
 
 /// The directory of the user's own manager, "/run/user/1000", from XDG_RUNTIME_DIR or from the uid;

@@ -37,7 +37,7 @@ Result<void> refuse_or_warn(const UnmetLimit& unmet, Unmet strictly, Log& log) {
   std::string line = "linux.resources." + unmet.name + ": " + unmet.reason;
   bool is_root = sys::in_initial_user_namespace() && sys::effective_uid() == 0;
   is_root = is_root || (strictly == Unmet::is_error && unmet.name != "devices");
-  // What counts no swap: Ubuntu's 5.15, among others.
+  // Many kernels do not count swap, Ubuntu's 5.15 among them.
   bool may_lack = unmet.name == "memory.swap";
   if ((is_root && !may_lack) || unmet.name.starts_with("unified.")) {
     return make_error(Kind::unsupported, std::move(line));

@@ -137,7 +137,8 @@ Result<void> CgroupMaker::update(const oci::Resources& resources, const CgroupSe
       TRY(accept(made_.unmet_.back()));
     }
   }
-  // Done even if no directory is new: a limit holds only for processes that are inside.
+  // Also if no directory is new: a killed update may have left one empty, and its limits hold only
+  // for the processes inside.
   if (!made_.directories_.empty()) TRY(populate(before));
   undo_.commit();
   return {};

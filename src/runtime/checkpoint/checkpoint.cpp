@@ -145,7 +145,7 @@ Result<void> Dump::add_namespaces() {
 
 Result<std::string> Dump::key_of(const sys::Fd& root, const sys::MountEntry& mount) const {
   auto place = sys::open_in_root(root, mount.point, O_PATH | O_NOFOLLOW);
-  // If another mount covers it, the path in the mount table is used.
+  // If the mount point cannot be reached, because another mount covers it, its path is the key.
   if (!place.ok()) return mount.point;
   bool covered = TRY(sys::is_device(*place, "c", 1, 3, mount.point));
   return covered ? std::string(kNullKey) : mount.point;

@@ -68,18 +68,20 @@ struct OutsideNamespace {
   std::string key;   ///< "extRootNetNS", as in runc
   std::string path;
 };
-/// Errors: unsupported (a type that criu cannot leave out).
+/// The namespaces that the container joins by path. Errors: unsupported (a type that criu cannot
+/// leave out).
 Result<std::vector<OutsideNamespace>> outside_namespaces(const plan::Plan& plan);
 
-/// Errors: unsupported (a terminal, a root file system that is an overlay of layers, no mount
-/// namespace of its own).
+/// Refuses containers that criu cannot restore. Errors: unsupported (a terminal, a root file system
+/// that is an overlay of layers, no mount namespace of its own).
 Result<void> check_restorable(const plan::Plan& plan);
 
 // Our files in the directory of the images, next to those of criu. runc and crun write the first
 // one too.
 inline constexpr const char* kDescriptorsFile = "descriptors.json";
 inline constexpr const char* kOutsideMountsFile = "outside-mounts.json";
-/// The key of all files that are masked by the null device, as in runc's images.
+/// The name (criu --external) of all mounts of the null device, which mask files, as in runc's
+/// images.
 inline constexpr const char* kNullKey = "/dev/null";
 
 /// The container's mounts that show files from outside of the container: file systems that are

@@ -91,8 +91,8 @@ class Root {
   const std::map<std::string, std::string>& sources() const { return sources_; }
 
  private:
-  // Cgroup mounts that are slaves of the host's mounts are bind mounts of the directories that the
-  // images name.
+  // Adds the container's cgroup directories: criu restores cgroup mounts that are slaves of the
+  // host's mounts as bind mounts of these directories.
   Result<void> add_cgroups(const plan::Plan& plan, const CgroupStarts& starts,
                            const std::string& cgroup) {
     const auto* mount = plan::find<plan::MountCgroups>(plan);
@@ -127,7 +127,7 @@ class Root {
     struct stat info = TRY(sys::stat_fd(shown, source));
     sys::Fd place = TRY(
         open_target(fd_, target, S_ISDIR(info.st_mode) ? TargetType::directory : TargetType::file));
-    // Links on the way are resolved in the images.
+    // The images have mount points without links, so the links in `target` are resolved.
     std::string found = TRY(sys::read_link(sys::cwd(), sys::fd_path(place)));
     if (!is_below(found, path_)) {
       return make_error(Kind::denied, quote(target) + " leads out of the root file system");
@@ -345,8 +345,8 @@ Result<Child> CriuRestore::prepare(const Launched& launched, int cgroup) {
                .in_cgroup = in_cgroup};
 }
 
-// A process of a foreground run gets SIGKILL when its parent ends, and criu restores that setting
-// too.
+// Fails if the kernel kills the restored process at once: a process of a foreground run gets
+// SIGKILL when its parent ends, and criu restores that setting too.
 Result<void> CriuRestore::check_alive(pid_t pid) const {
   auto status = sys::read_file(sys::cwd(), "/proc/" + std::to_string(pid) + "/status", 65536);
   bool dies = !status.ok();

@@ -197,11 +197,11 @@ Result<void> apply_step(const plan::Plan& plan, Inside& inside, const plan::Step
           [&](const plan::ResetAffinity& s) { return reset_affinity(s); },
           // Within the cpuset, as any program may for itself.
           [&](const plan::PreferPlace& s) { return prefer_place(s); },
-          // Only removes.
+          // Takes only the caller's keys away.
           [&](const plan::MakeKeyring&) { return make_keyring(); },
           // Only this mount namespace changes.
           [&](const plan::IsolateMounts&) { return isolate_mounts(); },
-          // Shows only the cgroup that the process behind the caller is in already.
+          // Hides all cgroups outside of the one that the process is in already.
           [&](const plan::EnterCgroupNamespace&) {
             return sys::unshare(CLONE_NEWCGROUP, "cgroup namespace");
           },
@@ -233,9 +233,9 @@ Result<void> apply_step(const plan::Plan& plan, Inside& inside, const plan::Step
           [&](const plan::FillLoaderFiles& s) { return fill_loader_files(inside, s); },
           // A terminal of the container's own devpts.
           [&](const plan::MakeConsole& s) { return make_console(inside, s); },
-          // Only removes.
+          // Only hides files.
           [&](const plan::MaskPaths& s) { return mask_paths(inside, s); },
-          // Only removes.
+          // Takes only the right to write away.
           [&](const plan::MakeReadonly& s) { return make_readonly(inside, s); },
           // Done by the parent, with the caller's rights; later steps may name the interfaces.
           [&](const plan::MoveInterfaces&) { return Result<void>(); },
@@ -259,7 +259,7 @@ Result<void> apply_step(const plan::Plan& plan, Inside& inside, const plan::Step
           [&](const plan::SetRlimit& s) {
             return sys::set_rlimit(s.resource, s.soft, s.hard, s.type);
           },
-          // Only removes.
+          // Takes only capabilities away.
           [&](const plan::LimitCapabilities& s) { return sys::limit_bounding_set(s.bounding); },
           // A directory inside the root, opened by handle.
           [&](const plan::EnterDirectory& s) { return enter_directory(inside, s); },
@@ -274,9 +274,9 @@ Result<void> apply_step(const plan::Plan& plan, Inside& inside, const plan::Step
             sys::set_umask(s.mask);
             return Result<void>();
           },
-          // Only removes.
+          // Takes only rights away.
           [&](const plan::ForbidNewPrivileges&) { return sys::forbid_new_privileges(); },
-          // Only removes.
+          // Takes only system calls away.
           [&](const plan::LoadSeccomp&) { return load_filter(inside); },
           // Examines files with the rights of the container's user.
           [&](const plan::FindProgram& s) { return find_program(inside, s); },

@@ -40,10 +40,9 @@ struct Child {
 Result<Child> make_child(const plan::Plan& plan, const Prepared& prepared, uint64_t namespaces,
                          const CgroupSet& cgroups);
 
-/// The same for a `spawn` whose process has to be born into existing namespaces
-/// (is_born_into_others()): a helper process enters them, makes the child as a child of ours, and
-/// ends. So this process stays in its own namespaces, and hooks run outside of the container's pid
-/// namespace.
+/// The same if the process has to be born into existing namespaces (is_born_into_others()): a
+/// helper process enters them, makes the child as a child of ours, and ends. So this process stays
+/// in its own namespaces, and hooks run outside of the container's pid namespace.
 /// Errors: not_found, denied (a namespace), interrupted.
 Result<Child> make_child_in(const plan::Plan& plan, Prepared& prepared, const plan::Spawn& spawn,
                             uint64_t namespaces, const CgroupSet& cgroups);
@@ -68,8 +67,9 @@ Result<FilterSize> write_filter(const plan::Plan& plan, const Prepared& prepared
 /// Tells the child that its cgroups and its filter are ready.
 void send_confined(const Channel& channel, FilterSize filter);
 
-/// Calls `place`, then `attend`. If the child ended before it was placed, its own report is the
-/// error, because the error of `place`, which did not find the process, is only a consequence.
+/// Calls `place`, which moves the child into its cgroups, then `attend`, which answers its
+/// messages. If `place` fails and the child has reported an error, the result is that error: it is
+/// the cause.
 Result<void> place_and_attend(const Child& child, const std::function<Result<void>()>& place,
                               const std::function<Result<void>()>& attend);
 

@@ -75,7 +75,7 @@ Result<void> bind(Inside& inside, const plan::BindNode& step) {
   auto opened = sys::open_at(sys::cwd(), step.source, O_PATH);
   bool is_denied = !opened.ok() && opened.error().kind == Kind::denied && held != nullptr;
   sys::Fd source = TRY(is_denied ? sys::duplicate(*held) : std::move(opened));
-  // The path is one of the host, but the device there may have changed since the grant was decided.
+  // The path is one of the host, but the device there may have changed since the plan was made.
   if (!TRY(sys::is_device(source, step.type, step.major, step.minor, step.source))) {
     return make_error(Kind::denied,
                       quote(step.source) + " is not " + number(step.type, step.major, step.minor));
@@ -125,7 +125,7 @@ Result<void> console(Inside& inside, const plan::MakeConsole& step) {
 
 Result<void> replace(Inside& inside, const plan::ReplaceLink& step) {
   Parents::Place parent = TRY(inside.parents.open(inside.root, inside.own_dev, step.path));
-  // The annotations of the config may have another author than the mounts.
+  // The annotation that asks for the link may come from an image, so it may not change a volume.
   if (!parent.is_own) return lies_in_another_mount(step.path);
   const auto& [directory, name, is_own] = parent;
   auto made = sys::make_symlink(step.text, directory, name);

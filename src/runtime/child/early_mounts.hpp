@@ -43,7 +43,8 @@ using LayerImages = std::vector<std::optional<sys::Fd>>;
 /// and maybe a loop device that the container's device rules forbid.
 /// Errors: those of sys::mount_image().
 Result<LayerImages> mount_layer_images(const plan::Plan& plan);
-/// The same for each image that is mounted as data, in the order of the plan. Errors: as above.
+/// The same for each image that is mounted as data, in the order of the plan. Errors: those of
+/// sys::mount_image().
 Result<std::vector<LayerImages>> mount_data_images(const plan::Plan& plan);
 
 /// The whole root, detached, for a user that cannot mount a kernel overlay, so that fuse-overlayfs

@@ -55,13 +55,13 @@ struct Prepared {
   std::vector<std::optional<sys::Fd>> images;
   /// The whole root, if fuse-overlayfs serves it.
   sys::Fd served_root;
-  /// The same for each image that is mounted as data, in the order of the plan.
+  /// As `images`, for each image that is mounted as data, in the order of the plan.
   std::vector<std::vector<std::optional<sys::Fd>>> data_images;
   /// Mounts that needed the parent's rights or place, detached, in the order of the plan.
   std::vector<sys::Fd> early_mounts;
   std::optional<HeldSources> held_sources;
-  StateFile loader_cache;          ///< glibc's; empty without a step that fills it
-  StateFile loader_path;           ///< musl's
+  StateFile loader_cache;          ///< glibc's cache; empty without a step that fills it
+  StateFile loader_path;           ///< musl's list of directories
   StateFile loader_configuration;  ///< of ldconfig; empty if the root must not be changed
   sys::Fd loader_original;         ///< receives the cache that the root had; empty if not needed
   sys::Fd loader_made;             ///< receives the names of the files made in the root; empty if

@@ -73,7 +73,7 @@ Result<void> enter_namespaces(const plan::Plan& plan, Inside& inside, const plan
   if (joins_user_namespace(step)) TRY(fork_again(inside, created_namespaces(step)));
   if (!changes_user_namespace(step)) return {};
   if (!step.keep_ids) TRY(be_root(plan));
-  TRY(sys::forbid_tracing());  // the change may have taken that back
+  TRY(sys::forbid_tracing());  // a change of identity resets it
   uint64_t late = late_namespaces(step);
   return late == 0 ? Result<void>() : sys::unshare(static_cast<int>(late), "ipc namespace");
 }
@@ -92,7 +92,7 @@ Result<void> join_container(const plan::Plan& plan, Inside& inside,
   TRY(close_host_descriptors(inside));
   if (joined.forks_again()) TRY(fork_again(inside, 0));
   if (!step.keep_ids && (joined.namespaces & CLONE_NEWUSER)) TRY(be_root(plan));
-  TRY(sys::forbid_tracing());  // a change of identity takes it back
+  TRY(sys::forbid_tracing());  // a change of identity resets it
   inside.root = TRY(sys::open_at(sys::cwd(), "/", O_PATH | O_DIRECTORY));
   return {};
 }

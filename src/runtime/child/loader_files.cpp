@@ -167,7 +167,8 @@ std::string musl_path(const std::vector<scan::LoaderEntry>& entries, std::string
   return join(directories, "\n") + "\n" + (image.empty() ? std::string(kMuslDefault) : image);
 }
 
-// If the package cannot be used, the libraries of the driver remain.
+// Puts the libraries of the image's compat package first, if they can be used; else the driver's
+// libraries remain.
 void add_compat(const oci::CompatRequest& request, std::vector<scan::LoaderEntry>& entries) {
   auto look = scan::find_compat(OwnRoot(), request.container_root, kMachine);
   if (!look.ok() || !look->package) return;

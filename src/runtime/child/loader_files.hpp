@@ -22,8 +22,9 @@ Result<void> make_loader_files(const plan::Plan& plan, const sys::Fd& entry, Pre
 /// have to be made), exists and usage (something else than a file), io.
 Result<void> place_loader_files(Inside& inside, const plan::PlaceLoaderFiles& step);
 
-/// Writes the placed files and closes all handles. The image's cache and a compat package are used
-/// if they are whole and of a sane size, else ignored. Errors: io (RLIMIT_FSIZE).
+/// Writes the placed files and closes all handles. The image's cache, and its compat package (newer
+/// driver libraries), are used if they are whole and of a sane size, else ignored. Errors: io
+/// (RLIMIT_FSIZE).
 Result<void> fill_loader_files(Inside& inside, const plan::FillLoaderFiles& step);
 
 }  // namespace berth::runtime

@@ -168,13 +168,13 @@ Result<void> copy_up(const sys::Fd& from, const sys::Fd& to, const plan::MountFi
   return {};
 }
 
-// Opened by path here; the view of the parent is used only if this user namespace may not search a
-// directory of the path. A view made here keeps the flags that the host has locked.
 Result<NewMount> make_view_of_link(const std::string& path, bool recursive) {
   sys::Fd source = TRY(sys::open_at(sys::cwd(), path, O_PATH | O_NOFOLLOW));
   return make_view(source, recursive, path);
 }
 
+// A view of the source, opened by path here, because such a view keeps the flags that the host has
+// locked. The view that the parent holds is used only if we may not search a directory of the path.
 Result<NewMount> view_of_source(Inside& inside, const plan::MountBind& step) {
   NewMount view;
   if (is_early(step)) {

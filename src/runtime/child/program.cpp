@@ -37,7 +37,8 @@ Result<void> enter(const plan::EnterDirectory& step, MakeIn where) {
   return sys::change_directory(found, step.path);
 }
 
-// Pipes, and regular files opened for writing, belong to the container alone.
+// Whether `stream` is for the container alone: its terminal, a pipe, or a regular file open for
+// writing.
 bool is_for_container(const Inside& inside, const sys::Fd& stream) {
   constexpr const char* kName = "standard stream";
   if (inside.terminal) return true;

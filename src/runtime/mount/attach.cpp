@@ -19,7 +19,7 @@
 namespace berth::runtime {
 namespace {
 
-constexpr size_t kMaxOption = 255;  // of fsconfig(2)
+constexpr size_t kMaxOption = 255;  // the longest value that fsconfig(2) takes
 
 // These flags may stay if they are locked: the mount is then more confined than requested.
 constexpr uint64_t kRestrictions =

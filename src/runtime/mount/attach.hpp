@@ -38,8 +38,8 @@ Result<NewMount> make_file_system(const std::string& type, const std::string& so
 /// namespace may not separate the mounts of the tree.
 Result<NewMount> make_view(const sys::Fd& from, bool recursive, const std::string& name);
 
-/// The same of the host's `path`; follows links. It is cloned at once by open_tree(2); on a kernel
-/// without that call (Linux < 5.2), attach() binds `path`.
+/// As make_view(), of the host's `path`; follows links. It is cloned at once by open_tree(2); on a
+/// kernel without that call (Linux < 5.2), attach() binds `path`.
 Result<NewMount> make_view_of(const std::string& path, bool recursive);
 
 /// Attaches `mount` with `attributes` to the file or directory that `target` is open at, and

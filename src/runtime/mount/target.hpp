@@ -20,7 +20,7 @@ enum class MakeIn { any_mount, mount_of_root };
 Result<sys::Fd> open_target(const sys::Fd& root, const std::string& path, TargetType type,
                             MakeIn where = MakeIn::any_mount);
 
-/// The same for a mount point that must be a directory, not a link to one.
+/// As open_target(), for a mount point that must be a directory, not a link to one.
 /// Errors: also denied (a symbolic link, or something else than a directory).
 Result<sys::Fd> open_exact_target(const sys::Fd& root, const std::string& path);
 

@@ -13,7 +13,8 @@ namespace berth::runtime {
 namespace {
 
 constexpr size_t kLongestJump = 255;
-// A RET further away than this is not reused, because reaching it may need an extra jump.
+// A return (BPF_RET) further away than this is not reused, because reaching it may need an extra
+// jump.
 constexpr size_t kNearGive = 200;
 
 uint32_t low_half(uint64_t value) {

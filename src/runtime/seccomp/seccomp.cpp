@@ -221,10 +221,10 @@ std::optional<uint32_t> new_call(const Architecture& arch, std::string_view name
   return std::nullopt;
 }
 
-// i386 has one entry for all socket calls and one for all System V ipc calls, older than the direct
-// ones (linux/net.h SYS_SOCKET …, linux/ipc.h SEMOP …); a rule must hold for both ways. For these
-// calls libseccomp gives negative numbers of its own, from which the number of the direct call
-// cannot be derived.
+// i386 has a system call for all socket calls, socketcall, and one for System V ipc, ipc. They are
+// older than the direct calls (linux/net.h SYS_SOCKET …, linux/ipc.h SEMOP …), and a rule must hold
+// for both. For these calls libseccomp gives negative numbers of its own, from which the number of
+// the direct call cannot be derived.
 constexpr uint32_t kSocketcall = 102;
 constexpr uint32_t kIpc = 117;
 struct Multiplexed {
@@ -277,7 +277,7 @@ Condition selects(const Multiplexed& call) {
 /// What happens to a call: the action of the first rule that applies, else `action`.
 struct Decision {
   uint32_t action = 0;
-  size_t first = 0;  ///< the rules to try before `action`: a range of Section::uses
+  size_t first = 0;  ///< the rules to try before `action`: a range of Compiler::uses_
   size_t count = 0;
   bool operator==(const Decision&) const = default;
 };

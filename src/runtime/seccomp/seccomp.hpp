@@ -25,10 +25,12 @@ constexpr size_t kMaxSeccompInstructions = 4096;
 /// - If the default action is ERRNO, call numbers above all those that the profile or libseccomp
 ///   names give ENOSYS, so that a libc newer than the profile uses its fallback.
 /// - A call of an architecture that the profile does not list kills the process; a profile without
-/// architectures means the native one. Compiling Docker's profile takes about 0.2 ms, while the
-/// container's process mounts; nothing is cached. Errors: corrupt (an unknown action, op,
-/// architecture or argument index, by its JSON path: "linux.seccomp.syscalls[3].action: …"),
-/// unsupported (NOTIFY on write, which would stop the runtime itself; more than 4096 instructions).
+/// architectures means the native one.
+/// Compiling Docker's profile takes about 0.2 ms, while the container's process mounts; nothing is
+/// cached.
+/// Errors: corrupt (an unknown action, op, architecture or argument index, by its JSON path:
+/// "linux.seccomp.syscalls[3].action: …"), unsupported (NOTIFY on write, which would stop the
+/// runtime itself; more than 4096 instructions).
 /// Source: runtime-spec config-linux.md "Seccomp".
 Result<std::vector<sock_filter>> compile_seccomp(const oci::Seccomp& profile);
 

@@ -19,7 +19,7 @@ Result<CgroupLayout> cgroup_layout_of(const State& state);
 /// without cgroups.
 Result<std::string> whole_cgroup_path(const State& state);
 
-/// The directories that `state` names; missing ones are left out.
+/// The cgroup directories that `state` names; missing ones are left out.
 Result<CgroupSet> cgroups_of(const State& state);
 
 /// How to treat an unmet limit of the container.
@@ -33,7 +33,7 @@ struct Found {
   Status status;
 };
 
-/// Errors: as Store::get and Entry::read.
+/// Looks a container up. Errors: as Store::get and Entry::read.
 Result<Found> find(const Store& store, const std::string& id);
 
 /// A handle of the container's first process, checked to be the one that the state names: between a

@@ -49,7 +49,7 @@ Result<void> write_id_maps(pid_t pid, const std::vector<oci::IdMapping>& uids,
                            const std::vector<oci::IdMapping>& gids) {
   bool alone = is_id_alone(uids, sys::effective_uid()) && is_id_alone(gids, sys::effective_gid());
   if (sys::effective_uid() != 0 && !alone) {
-    // Subordinate ids of an ordinary user.
+    // newuidmap and newgidmap map the subordinate ids of an ordinary user.
     auto mapped = sys::map_by_helpers(pid, ranges_of(uids), ranges_of(gids));
     if (mapped.ok()) return mapped;
     if (mapped.error().kind != Kind::not_found) {

@@ -24,7 +24,7 @@ inline constexpr const char* kKeptCache = "ld.so.cache";               ///< the 
                                                                        ///< written
 inline constexpr const char* kOriginalCache = "original-ld.so.cache";  ///< the cache that the root
                                                                        ///< had before
-inline constexpr const char* kKeptLines = "loader-lines";  ///< to_annotation(LoaderLine…)
+inline constexpr const char* kKeptLines = "loader-lines";  ///< the added entries: to_annotation()
 /// The paths that were made, one per line; kReplaced before a path means that a file was there
 /// before.
 inline constexpr const char* kMadeNames = "loader-names";

@@ -68,7 +68,7 @@ class Channel {
   Result<std::optional<Incoming>> receive() const;
   /// Waits for `wanted`. Errors: interrupted (the other side has ended), bug (another message).
   Result<ChildReport> expect(Message wanted) const;
-  /// The same with the passed descriptor. Errors: the same.
+  /// As expect(), and returns the passed descriptor too. Errors: the same.
   Result<Incoming> expect_passed(Message wanted) const;
 
   /// Announces `listener`, the descriptor of the seccomp listener, and waits until it has been

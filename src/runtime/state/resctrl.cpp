@@ -27,7 +27,7 @@ Result<void> write_line(const std::string& path, const std::string& line) {
   return written.ok() ? std::move(written) : Result<void>(explain(std::move(written).error()));
 }
 
-/// False when the group existed before.
+/// Makes the directory of a group; false when it existed before.
 Result<bool> make_group(const std::string& directory) {
   auto made = sys::make_new_directory(sys::cwd(), directory, 0755);
   if (!made.ok() && made.error().kind == Kind::exists) return false;

@@ -31,8 +31,8 @@ struct State {
   std::string config{kConfigFile};  ///< as in read_bundle()
   std::string rootfs{};
   std::string cgroup_path{};  ///< plan::MakeCgroup::path, empty without cgroups
-  /// The directories at which cgroup_path begins, by mount point, for hierarchies in which that is
-  /// not the root.
+  /// The cgroups at which cgroup_path begins, by mount point (CgroupStarts); in other hierarchies
+  /// it begins at the mount.
   std::map<std::string, std::string> cgroup_starts{};
   std::string systemd_unit{};   ///< the scope that systemd made, empty without one
   bool systemd_user = false;    ///< the scope belongs to the user's manager
@@ -85,7 +85,8 @@ class Store {
 
   /// A new entry, locked until it is dropped. Errors: usage (a bad id), exists.
   Result<Entry> claim(const std::string& id) const;
-  /// Errors: usage (a bad id), not_found ("container 'x' does not exist").
+  /// The entry of an existing container. Errors: usage (a bad id), not_found ("container 'x' does
+  /// not exist").
   Result<Entry> get(const std::string& id) const;
   Result<std::vector<std::string>> list() const;
   /// No error if it is missing.

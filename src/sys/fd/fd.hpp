@@ -37,7 +37,7 @@ const Fd& cwd();
 /// Closes a written file and returns errors that only close() reports (a full quota, NFS). close(2)
 Result<void> close_checked(Fd fd, const std::string& name);
 
-/// Errors: io. dup3(2), F_DUPFD_CLOEXEC
+/// A copy of `fd` that closes on exec. Errors: io. dup3(2), F_DUPFD_CLOEXEC
 Result<Fd> duplicate(const Fd& fd);
 
 /// Whether descriptor `number` was open when this program began. All descriptors that we open have

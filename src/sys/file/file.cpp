@@ -280,7 +280,7 @@ Result<std::string> read_words(const Fd& words) {
 std::string random_hex(size_t count) {
   std::string bytes(count, '\0');
   ssize_t got = retry([&] { return ::getrandom(bytes.data(), bytes.size(), 0); });
-  BERTH_ASSERT(got == static_cast<ssize_t>(count));  // up to 256 bytes come at once
+  BERTH_ASSERT(got == static_cast<ssize_t>(count));  // getrandom(2) gives up to 256 bytes at once
   return to_hex(bytes);
 }
 

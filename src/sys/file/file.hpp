@@ -88,9 +88,9 @@ Result<void> seal(const Fd& fd, const std::string& what);
 /// A memory file with the given bytes, positioned at its start. memfd_create(2)
 Result<Fd> memory_file(const std::string& name, std::string_view bytes);
 
+inline constexpr size_t kMostWords = 4096;
 /// A memory file for the last output of a program (such as its standard error). It accepts only the
 /// first kMostWords bytes, so that it cannot use more memory. `name` is only for /proc.
-inline constexpr size_t kMostWords = 4096;
 Result<Fd> words_file(const std::string& name);
 /// The content of such a file, trimmed.
 Result<std::string> read_words(const Fd& words);
@@ -109,8 +109,8 @@ std::string fd_path(const Fd& fd);
 /// "/proc/PID/fd/N": the same for other processes of this user, while this process lives.
 std::string shared_fd_path(const Fd& fd);
 
-/// Exchanges the names of two files atomically. renameat2(2) RENAME_EXCHANGE Errors: unsupported
-/// (the file system cannot), not_found.
+/// Exchanges the names of two files atomically. renameat2(2) RENAME_EXCHANGE
+/// Errors: unsupported (the file system cannot), not_found.
 Result<void> rename_exchange(const Fd& from_dir, const std::string& from, const Fd& to_dir,
                              const std::string& to);
 

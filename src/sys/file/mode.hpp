@@ -19,8 +19,8 @@ inline constexpr gid_t kSameGroup = static_cast<gid_t>(-1);
 /// A handle of the entry `name` of `dir` itself: does not follow a link and does not open a device.
 /// Errors: not_found. open(2) O_PATH | O_NOFOLLOW
 Result<Fd> hold_entry(const Fd& dir, const std::string& name);
-/// The same for an entry that was just made. `type` is S_IFIFO, S_IFLNK, …; `device` matters for
-/// S_IFCHR and S_IFBLK.
+/// As hold_entry(), for an entry that was just made. `type` is S_IFIFO, S_IFLNK, …; `device`
+/// matters for S_IFCHR and S_IFBLK.
 /// Errors: not_found; busy (another file has taken its place, and must not be touched).
 Result<Fd> hold_made(const Fd& dir, const std::string& name, mode_t type, dev_t device = 0);
 

@@ -24,11 +24,13 @@ Result<std::optional<Fd>> open_regular(const Fd& held, const std::string& name);
 /// Errors: denied, io.
 Result<std::optional<Fd>> find_regular(const Fd& dir, const std::string& name);
 
-/// The same for `path` of a container's `root`, with links resolved inside the root.
+/// Opens the regular file at `path` of a container's `root`, with links resolved inside the root;
+/// nothing: it is missing or not a regular file.
 /// Errors: denied, io, usage (a symlink loop). openat2(2) RESOLVE_IN_ROOT
 Result<std::optional<Fd>> find_regular_in_root(const Fd& root, const std::string& path);
 
-/// The bytes of such a file. Errors: as above, corrupt (more than `max_bytes`).
+/// The bytes of the file that find_regular_in_root() opens. Errors: as that function, corrupt (more
+/// than `max_bytes`).
 Result<std::optional<std::string>> read_regular_in_root(const Fd& root, const std::string& path,
                                                         size_t max_bytes);
 

@@ -77,7 +77,7 @@ Result<void> Removal::remove_children(const Fd& dir, const std::string& shown, i
 
 Result<void> Removal::move_up(const Fd& dir, const std::string& name, const Fd& opened,
                               const std::string& shown) {
-  ::fchmod(opened.get(), 0700);  // moving it up changes its ".."
+  ::fchmod(opened.get(), 0700);  // a move changes its entry "..", which needs write permission
   while (true) {
     std::string above = ".moved-up-" + std::to_string(moved_++);
     if (::renameat2(dir.get(), name.c_str(), top_->get(), above.c_str(), RENAME_NOREPLACE) == 0) {

@@ -26,7 +26,7 @@ class TempDir {
 
   const Fd& fd() const { return fd_; }
   const std::string& name() const { return name_; }
-  /// Gives up ownership, after the caller has renamed it.
+  /// Gives up ownership, after the caller has renamed the directory.
   void release() { name_.clear(); }
 
  private:

@@ -6,8 +6,8 @@
 
 namespace berth::sys {
 
-/// The install_command() of this machine's distribution, according to /etc/os-release or
-/// /usr/lib/os-release. os-release(5)
+/// The command that installs `package` (install_command()) on this machine's distribution, which is
+/// read from /etc/os-release or /usr/lib/os-release. os-release(5)
 std::string how_to_install(std::string_view package);
 
 }  // namespace berth::sys

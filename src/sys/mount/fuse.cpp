@@ -158,7 +158,7 @@ Result<Fd> mount_served(const FuseServer& server, int image) {
   options.die_with_parent = false;
   options.new_session = true;
   TRY(start_server(options, server.capabilities, words));
-  // Otherwise the connection would outlive the server.
+  // With our handle of the device open, the connection would outlive the server.
   device.reset();
   TRY(await_server(mount, program, words));
   return mount;

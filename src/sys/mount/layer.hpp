@@ -14,7 +14,7 @@ namespace berth::sys {
 
 /// One lower layer by handle.
 struct Layer {
-  Fd root;  ///< the root of an image, if it is one, is only for *at() calls, not for reading
+  Fd root;  ///< a directory or the root of an image; the latter only for *at() calls
   /// `root` is the root of a detached mount, which no mount table shows and which ends when the
   /// handle is closed.
   bool detached = false;

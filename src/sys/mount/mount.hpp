@@ -28,8 +28,8 @@ Result<Fd> fsmount(const Fd& context, unsigned attributes);
 Result<Fd> open_tree(const Fd& dir, const std::string& path, unsigned flags);
 /// move_mount(2) of a detached mount onto the file or directory `target`.
 Result<void> move_mount_to_fd(const Fd& mount, const Fd& target, const std::string& name);
-/// mount_setattr(2) on the mount itself; `recursive` covers the mounts below it.
 enum class Recursive { no, yes };
+/// mount_setattr(2) on the mount itself; `recursive` covers the mounts below it.
 Result<void> mount_setattr(const Fd& mount, uint64_t set, uint64_t clear, uint64_t propagation,
                            Recursive recursive, const std::string& name);
 /// Maps the ids of a detached mount by the maps of `user_namespace`. Errors: io with EINVAL (a file
@@ -45,7 +45,7 @@ Result<void> mount(const std::string& source, const std::string& target, const s
 /// Errors: unsupported ('/' is not a mount point, as in a chroot), denied.
 /// mount_namespaces(7) MS_SLAVE
 Result<void> keep_mounts_here();
-/// Enters a new mount namespace and does the same there.
+/// Enters a new mount namespace, and calls keep_mounts_here() there.
 Result<void> leave_mount_namespace();
 /// The id of the mount of `place`, unique while it is mounted. statx(2) STATX_MNT_ID
 Result<uint64_t> mount_id(const Fd& place, const std::string& name);

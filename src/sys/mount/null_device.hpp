@@ -10,8 +10,9 @@
 
 namespace berth::sys {
 
-/// The first call of every main(): as above, but prints an error as the error line of `program` on
-/// standard error, if that is open. False: the program has to end.
+/// The first call of every main(): opens the null device for each closed standard stream. Prints an
+/// error as the error line of `program` on standard error, if that is open. False: the program has
+/// to end.
 [[nodiscard]] bool has_standard_streams(std::string_view program);
 
 /// The null device of a container: `/dev/null` below `root`, as an O_PATH handle. Empty if it is

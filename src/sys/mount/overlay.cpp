@@ -24,8 +24,8 @@ namespace {
 
 using Lower = std::vector<const Layer*>;
 
-/// The kernel's limit is 500 (OVL_MAX_STACK), and it allows an overlay on an overlay
-/// (FILESYSTEM_MAX_STACK_DEPTH).
+/// More layers are split into an overlay on an overlay, which the kernel allows
+/// (FILESYSTEM_MAX_STACK_DEPTH). The kernel's limit for one overlay is 500 (OVL_MAX_STACK).
 constexpr size_t kMostAtOnce = 400;
 
 /// Makes a detached overlay.
@@ -63,7 +63,8 @@ Result<void> mount_by_string(const Lower& lower, const OverlayTop& top, const Fd
   return mounted;
 }
 
-/// The same, but mounts the overlay at `place`, on top of the mounts there.
+/// As make_overlay(), by mount_by_string(): mounts the overlay at `place` first, on top of the
+/// mounts there.
 Result<Fd> make_overlay_by_string(const Lower& lower, const OverlayTop& top, const Fd& place) {
   TRY(mount_by_string(lower, top, place));
   // Opened by path, because the older handle leads to the directory below the new mount.
@@ -122,7 +123,8 @@ Result<void> mount_trial_apart(const Fd& place, bool user_attributes) {
   return mount_trial(place, user_attributes);
 }
 
-// Users other than the machine's root may mount in a namespace of their own.
+// Tries it in a child, in a mount namespace of its own, as users other than the machine's root
+// must.
 Result<void> try_in_child(const Fd& place, bool user_attributes) {
   Fd words = TRY(memory_file("words of a trial", ""));
   Cloned child = TRY(clone3(0, -1));

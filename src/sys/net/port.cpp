@@ -25,8 +25,8 @@ Result<void> try_port(Transport transport, std::string_view address, uint16_t po
     if (saved == EAFNOSUPPORT) error.kind = Kind::unsupported;
     return error;
   }
-  // Closed connections then do not count, while a listener still does. Not for UDP, where the port
-  // would be shared.
+  // With SO_REUSEADDR closed connections do not count as use of the port, but a listener does. Not
+  // for UDP, where two sockets could then share the port.
   int yes = 1;
   if (is_tcp) ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   sockaddr_in four{};

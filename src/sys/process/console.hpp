@@ -6,7 +6,7 @@
 
 #include "base/result.hpp"
 
-/// A person at the standard streams.
+/// The terminal of the user, the standard streams, and the working directory.
 namespace berth::sys {
 
 enum class Echo { on, off };

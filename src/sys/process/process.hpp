@@ -36,7 +36,8 @@ class Process {
 
   /// Waits for the end and reaps it. waitpid(2)
   Result<ExitStatus> wait();
-  /// The same until the deadline. Nothing when that passes first; the process continues then.
+  /// As wait(), until the deadline. Nothing when the deadline passes first; the process continues
+  /// then.
   Result<std::optional<ExitStatus>> wait_for(std::chrono::milliseconds deadline);
   /// Errors: not_found (it has ended). pidfd_send_signal(2)
   Result<void> signal(int number) const;

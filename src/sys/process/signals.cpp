@@ -75,7 +75,7 @@ std::vector<int> forwardable_signals() {
                                SIGABRT, SIGTSTP, SIGTTIN, SIGTTOU, SIGCONT};
   std::vector<int> numbers;
   for (int number = 1; number <= SIGRTMAX; ++number) {
-    // 32 and 33 belong to the C library.
+    // 32 and 33 are used by the C library.
     if (number > 31 && number < SIGRTMIN) continue;
     if (std::ranges::find(kept, number) == kept.end()) numbers.push_back(number);
   }

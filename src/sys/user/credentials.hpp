@@ -12,11 +12,11 @@
 namespace berth::sys {
 
 /// Changes to `uid`:`gid` with exactly `groups`, then reads all of it back and compares. If this
-/// user namespace does not allow setgroups (a single id), the groups of the caller stay, and a
-/// non-empty `groups` is denied.
+/// user namespace does not allow setgroups (because it maps a single id), the groups of the caller
+/// stay, and a non-empty `groups` is denied.
 /// Errors: denied, usage (an id that is not mapped here).  setgroups(2), setresgid(2), setresuid(2)
 Result<void> set_identity(uid_t uid, gid_t gid, const std::vector<uint32_t>& groups);
-/// The same, keeping the present supplementary groups.
+/// As set_identity(), keeping the present supplementary groups.
 Result<void> set_ids(uid_t uid, gid_t gid);
 
 /// Keeps the permitted capabilities across the next change of uid. PR_SET_KEEPCAPS

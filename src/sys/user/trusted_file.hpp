@@ -11,17 +11,18 @@
 namespace berth::sys {
 
 /// Reads a file that only root and the effective user can have written: it belongs to one of them,
-/// and neither its group nor others may write to it. In a user namespace files of the outer root
-/// show the overflow id, which counts as root if we could not write the file. All this is checked
-/// on the open handle, so that the checked file is the one that is read. The directories of an
-/// absolute path are checked too. A directory with the sticky bit may be world-writable, as /tmp
-/// is. Below such a directory the overflow id does not count and no link is followed, until a
-/// directory shows the id of root or of the user. Nothing when it does not exist.
+/// and no other user may write to it, nor a group, except an ordinary user's own group. In a user
+/// namespace files of the outer root show the overflow id, which counts as root if we could not
+/// write the file. All this is checked on the open handle, so that the checked file is the one that
+/// is read. The directories of an absolute path are checked too. A directory with the sticky bit
+/// may be world-writable, as /tmp is. Below such a directory the overflow id does not count and no
+/// link is followed, until a directory shows the id of root or of the user. Nothing when it does
+/// not exist.
 /// Errors: denied (those checks, no permission), corrupt (not a regular file, more than
 /// `max_bytes`).
 Result<std::optional<std::string>> read_trusted_file_if_exists(const std::string& path,
                                                                size_t max_bytes);
-/// The same below the open directory `dir`; does not check the path of `dir`.
+/// The same for the file `name` in the open directory `dir`; does not check the path of `dir`.
 Result<std::optional<std::string>> read_trusted_file_if_exists(const Fd& dir,
                                                                const std::string& name,
                                                                size_t max_bytes);
