@@ -252,7 +252,7 @@ Result<std::optional<oci::DeviceNode>> node_of(const policy::Given& given) {
 
 /// Containers of one pod share their GPUs.
 std::string group_of(const oci::Spec& spec, const std::string& container) {
-  // podman passes on annotations of images.
+  // podman also copies annotations of images, which must not choose the group.
   if (spec.annotations.contains("io.container.manager")) return container;
   for (const char* name : {"io.kubernetes.cri.sandbox-id", "io.kubernetes.cri-o.SandboxID"}) {
     auto found = spec.annotations.find(name);
@@ -413,8 +413,8 @@ Result<void> Injector::add(Choice& choice) {
   return check_devices(ours, user_mounts(spec_, real_path_in(container_.rootfs)), is_host_device);
 }
 
-// This comes after the requests were read, so that a variable of a rule is not mistaken for the
-// last variable, which dockerd appends.
+// Call after the requests were read: a variable that a rule adds must not be mistaken for the last
+// one, which dockerd appends.
 Result<void> Injector::apply_rules(const std::vector<policy::PlacedRule>& rules, Sources& sources) {
   policy::Facts facts = policy::facts_of(spec_, options_.caller);
   // Ids are numbers only, because this program uses no name service.

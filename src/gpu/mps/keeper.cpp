@@ -266,7 +266,8 @@ bool Keeper::is_running() const {
   return ended.ok() && !*ended;
 }
 
-// A process that starts a container takes the lease first and then joins the share.
+// A process that starts a container takes its lease before it joins the share, so is_used() sees
+// the lease even if the process waits for the lock that is taken here.
 bool Keeper::end_unless_used() {
   const std::string path = place_.root + "/" + kMpsLock;
   auto lock = sys::open_at(sys::cwd(), path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);

@@ -384,7 +384,7 @@ Result<void> Placer::build_placeholder_layer() {
 }  // namespace
 
 void leave_out_denied(Grant& grant) {
-  // Only these nodes have a reason before complete_reasons().
+  // Nodes of GPUs get their reasons later, in complete_reasons().
   for (Reason& reason : grant.reasons) {
     bool there = reason.kind == "node" && reason.given && !reason.host_path.empty();
     if (!there || !sys::is_denied_by_cgroup(reason.host_path)) continue;
