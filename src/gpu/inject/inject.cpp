@@ -224,7 +224,8 @@ bool is_there(const std::string& path) {
   return found.ok() ? found->has_value() : found.error().kind != Kind::not_found;
 }
 
-/// "/dev/fuse", "/dev/fuse:/dev/fuse2:rw". Nothing if the machine lacks it and it is optional.
+/// The node for a rule's device: "/dev/fuse", "/dev/fuse:/dev/fuse2:rw". Nothing for an optional
+/// device that the machine lacks.
 Result<std::optional<oci::DeviceNode>> node_of(const policy::Given& given) {
   auto parts = split(given.text, ':');
   oci::DeviceNode node;

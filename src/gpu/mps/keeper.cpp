@@ -224,7 +224,8 @@ bool Keeper::has_running() {
   return in_doubt_ || !users_.empty();
 }
 
-// The lease depends on its lock, so the GPUs are free when this process is killed.
+// Leases exclusive GPUs for the share. The lease depends on its lock alone, so the GPUs are free
+// when this process is killed.
 Result<void> Keeper::hold_gpus() {
   if (!order_.takes || lease_) return {};
   Here here = TRY(look_around());
