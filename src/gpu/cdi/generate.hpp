@@ -29,7 +29,7 @@ struct Generated {
   std::vector<std::string> warnings;  ///< for people: engines that refuse the file, missing devices
 };
 
-/// The environment variable of our hook in a CDI file: the driver version of that file.
+/// The variable of our hook in a CDI file: the driver version that the file was made for.
 inline constexpr std::string_view kDriverVariable = "BERTH_CDI_DRIVER=";
 
 /// Describes the machine's GPUs for every engine that reads CDI: each GPU and slice under the names
