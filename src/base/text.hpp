@@ -46,10 +46,10 @@ std::optional<uint64_t> parse_bytes(std::string_view text);
 /// images.
 std::string human_bytes(uint64_t bytes);
 
+/// `kept`: newlines and tabs stay, for strings of several lines.
+enum class Lines { escaped, kept };
 /// Escapes control characters, DEL and C1 controls, also those of 8-bit terminals, as \n, \t or
 /// \xNN, so that a foreign string cannot move the cursor or begin a new line. UTF-8 sequences stay.
-/// Lines::kept: newlines and tabs stay, for strings of several lines.
-enum class Lines { escaped, kept };
 std::string escape_controls(std::string_view text, Lines lines = Lines::escaped);
 
 /// The string in single quotes for an error line, with controls escaped: 'name'.

@@ -111,7 +111,7 @@ class Counter {
     return answer;
   }
 
-  /// One call at a time.
+  /// Not to be called by two threads at once.
   void read_again(Server& server) {
     std::string fault;
     try {

@@ -8,8 +8,9 @@
 //   berth-network connect DIRECTORY ID ATTACHMENT    called by berth, for a running container
 //   berth-network disconnect DIRECTORY ID NETWORK    called by berth; "": the unnamed bridge
 //   berth-network keep DIRECTORY ID                  waits until the container of a user has ended
-//   berth-network provide DIRECTORY REQUEST          called by berth: makes a holder
-//   berth-network hold DIRECTORY REQUEST             is that holder
+//   berth-network provide DIRECTORY REQUEST          called by berth: starts a process that holds
+//                                                    the network namespace of a user's bridges
+//   berth-network hold DIRECTORY REQUEST             is that process
 #include <unistd.h>
 
 #include <cstdio>

@@ -117,7 +117,7 @@ Result<void> append_properties(const Message& message, const Request& request) {
 
 // ---- jobs ---------------------------------------------------------------------------------------
 
-/// The jobs that have ended so far. Our job may end before the reply that names it.
+/// systemd's jobs that have ended so far. Our job may end before the reply that names it.
 using EndedJobs = std::vector<std::pair<std::string, std::string>>;
 
 int note_job(sd_bus_message* signal, void* ended, sd_bus_error*) {

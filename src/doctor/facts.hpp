@@ -59,7 +59,7 @@ struct HostFacts {
   UserFacts user;
   Trial user_namespace;  ///< not tested for root
   bool all_ids = false;  ///< the namespace that was entered has the subordinate ids
-  Trial procfs;          ///< tested like `user_namespace`
+  Trial procfs;          ///< mounted in that namespace; not tested for root
   Trial overlay;
   std::optional<sys::ErofsWay> layer_images;  ///< how EROFS layers are mounted
   std::optional<Error> no_layer_images;       ///< why they cannot be mounted

@@ -157,7 +157,7 @@ Result<std::string> expand(std::string_view text, const LookUp& look_up) {
       out += TRY(value_of(text.substr(1, end - 1), look_up));
       text.remove_prefix(end + 1);
     } else if (!text.empty() && starts_name(text[0])) {
-      // The reference does not allow "$NAME", although Sarus Suite accepts it.
+      // CSCS's documentation does not allow "$NAME", although Sarus Suite accepts it.
       return not_readable(whole);
     } else {
       out += '$';

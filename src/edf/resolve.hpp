@@ -22,7 +22,7 @@ using LookUp = std::function<std::optional<std::string_view>(std::string_view na
 Result<std::string> expand(std::string_view text, const LookUp& look_up);
 
 struct File {
-  std::string path;  ///< the same for equal files, or a loop is only noticed by its depth
+  std::string path;  ///< one path per file: a loop is found by comparing paths
   std::string text;
 };
 

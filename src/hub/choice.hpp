@@ -24,7 +24,7 @@ struct Choice {
   /// If there is neither an entry nor a `refusal`, the document is a single manifest or not an
   /// image, and is passed on unchanged.
   std::optional<oci::Descriptor> entry;
-  std::string refusal;  ///< why no entry runs, by the entry that came nearest
+  std::string refusal;  ///< why no entry runs: the reason against the nearest one
 };
 
 /// What is fetched besides the document. Called only for an index.

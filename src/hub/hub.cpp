@@ -105,8 +105,8 @@ Result<std::optional<Reply>> stream(Source& source, const BlobWish& wish, Follow
     return output.write(bytes);
   };
   HttpResponse response = TRY(source.registry().pass_blob(wish.digest, wish.range, follow, take));
-  // Checked first, because docker-registry announces a wrong length with a 416, so that the answer
-  // is aborted.
+  // Checked before `broken`: docker-registry announces a wrong length with a 416, which breaks the
+  // response too.
   if (response.status == 416) {
     return std::optional(refusal(416, "RANGE_INVALID", "the blob has no such bytes"));
   }

@@ -17,8 +17,8 @@ namespace {
 constexpr size_t kMostKnownObjects = 4096;
 constexpr size_t kMostType = 255;
 
-/// The value in "artifactType=application%2Fvnd…", as Berth's client writes it. Nothing for any
-/// other query.
+/// The value in "artifactType=application%2Fvnd…", as Berth's client writes it; "" for an empty
+/// query; nothing for any other query.
 std::optional<std::string> artifact_type(std::string_view query) {
   constexpr std::string_view kKey = "artifactType=";
   if (query.empty()) return "";

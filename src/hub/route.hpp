@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a request asks for. Pure; all other paths are refused.
+// The requests that the hub answers; it refuses all other paths. Pure.
 #pragma once
 
 #include <optional>

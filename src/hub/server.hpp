@@ -16,7 +16,7 @@ namespace berth::hub {
 
 class Server {
  public:
-  /// Errors: those of listen() that do not depend on an address.
+  /// Checks the certificate and the key, without listening. Errors: usage, as listen().
   static Result<void> check(const ServerOptions& options);
 
   /// Binds and listens. Several threads call both functions of `handler` at once.

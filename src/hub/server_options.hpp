@@ -32,8 +32,8 @@ struct ServerOptions {
   // Set from hub/config, or for the nodes of a job (bin/berth-hub.cpp).
   size_t connections = 0;                    ///< more wait until one ends
   size_t connections_per_address = 0;        ///< more are refused
-  size_t transfers = 64;                     ///< concurrent streams; a job's keep this
-  size_t document_bytes = size_t{64} << 20;  ///< of documents that clients are about to read
+  size_t transfers = 64;                     ///< concurrent streams; for a job always 64
+  size_t document_bytes = size_t{64} << 20;  ///< of all documents that clients are about to read
   std::chrono::seconds head_time{15};        ///< for a request's headers, and for TLS's handshake
   std::chrono::seconds idle_time{60};        ///< between requests
   std::chrono::seconds refusal_time{5};      ///< instead of head_time, for refused connections

@@ -51,7 +51,7 @@ struct Shared {
   std::optional<Turns> answer_turns;    ///< for the pool `answers`
   std::optional<Turns> transfer_turns;  ///< for the pool `transfers`
   std::atomic<bool> ending{false};
-  std::function<void(const Address&, Welcome)> on_end;  ///< when one has ended; on `control`
+  std::function<void(const Address&, Welcome)> on_end;  ///< called at a session's end, on `control`
 
   std::mutex mutex;
   std::set<Connection*> sessions;

@@ -43,10 +43,10 @@ Found illegal_instruction(const Circumstances& circumstances);
 /// Why the kernel refused to execute the command (ENOEXEC).
 Found no_program(const Circumstances& circumstances);
 
+enum class Interpreter { loader, of_script };
 /// Why the kernel did not find a `program` that exists (ENOENT): `interpreter` is missing, which is
 /// the ELF loader of the program, or the program in the first line of a script.  elf(5) PT_INTERP,
 /// execve(2) "Interpreter scripts"
-enum class Interpreter { loader, of_script };
 Found no_interpreter(Interpreter kind, std::string_view program, std::string_view interpreter);
 
 }  // namespace berth::known_error

@@ -54,8 +54,8 @@ constexpr EnumNames<Rule, 3> names_of(std::type_identity<Rule>) {
 
 struct Verdict {
   bool fits = false;
-  std::string why;      ///< the reason if it may not
-  std::string warning;  ///< a remark if it may
+  std::string why;      ///< if it does not fit: the reason
+  std::string warning;  ///< if it fits: a remark, or empty
 };
 /// Whether the host's library may replace the image's. Pure.
 /// Source: Sarus, "MPI hook", MPI_COMPATIBILITY_TYPE.

@@ -36,13 +36,13 @@ bool calls_mpi(const Library& program);
 /// inner list has equivalent names. For major version 40: {{"libmpi_cxx.so.40"}, …}.
 std::vector<std::vector<std::string>> companions(const Abi& abi);
 
-/// Whether it is a library of an MPI or of a fabric that has to come from the host together with
-/// the host's MPI: libopen-pal, libfabric, libucp, libpmix, …
+/// Whether a library is part of an MPI or of a fabric, and so has to come from the host together
+/// with the host's MPI: libopen-pal, libfabric, libucp, libpmix, …
 bool is_of_one_piece(std::string_view soname);
-/// Whether it belongs to glibc: the image's glibc is always used.
+/// Whether a library belongs to glibc: the image's glibc is always used.
 bool is_of_libc(std::string_view soname);
 
-/// Whether it belongs to a GPU driver: its version has to match the kernel module.
+/// Whether a library belongs to a GPU driver: its version has to match the kernel module.
 bool is_of_driver(std::string_view soname);
 
 /// The directories from which `library` of `tree` opens files at run time: plugins and their

@@ -40,7 +40,8 @@ struct Used {
 /// The protocols that `mpi` supports. Open MPI supports only PMIx since version 5; what earlier
 /// versions support depends on their plugins. MPICH and its derivatives have PMI built in, and
 /// support PMIx if they are linked with it. `libraries` is the root file system that has `mpi`.
-/// Open MPI before 5 finds the shared memory of its neighbours by counting ranks (btl/vader).
+/// `needs_order` is for Open MPI before 5, which finds the shared memory of its neighbours by
+/// counting ranks (btl/vader).
 /// Errors: io (of the tree only).
 /// Source: Open MPI 5.0 documentation, "Launching with Slurm"; MPICH 4.2 README, "Process
 /// Managers".

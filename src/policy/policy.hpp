@@ -71,7 +71,7 @@ struct Gpu {
   bool imex_channels = true;          ///< NVIDIA_IMEX_CHANNELS counts
   bool bind = true;                   ///< containers use processors near their GPUs
   bool exclusive = false;             ///< no two containers share a GPU
-  bool outside_processes = true;      ///< processes that compute without a lease count as holders
+  bool outside_processes = true;      ///< a process without a lease holds the GPU it computes on
   bool manage = false;                ///< Berth may change the compute mode of GPUs
   bool additional_gids = true;        ///< add a device's group if its mode requires it
   Scheduler scheduler = Scheduler::grant;

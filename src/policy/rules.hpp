@@ -58,9 +58,9 @@ struct Rule {
   std::vector<When> when;    ///< any of these; empty: always
   std::vector<When> unless;  ///< none of these
   bool stop = false;         ///< if this rule applies, later rules are skipped
-  /// This rule overrides flags: mounts, user, network, gpus; limits are maximums. Of two rules that
-  /// give one value the later wins; of a forced and another one the forced; of two forced ones the
-  /// later.
+  /// This rule overrides flags: mounts, user, network, gpus; limits are maximums. If two rules give
+  /// the same value, the later one wins, except that a forced rule wins over a rule that is not
+  /// forced.
   bool force = false;
   /// Mounts and devices that this machine lacks are skipped; otherwise they are errors.
   bool optional = false;
@@ -123,7 +123,7 @@ struct Facts {
   bool of_config = false;
 };
 
-/// Which of the facts that are costly to find out the rules need.
+/// The facts that rules need and that are costly to find out.
 struct Needs {
   bool groups = false;
   bool group_names = false;

@@ -82,8 +82,8 @@ class Board {
 
   Board(std::string door, uint32_t arity) : door_(std::move(door)), arity_(arity) {}
 
-  /// Handles the first message of a guest. Errors: denied (a wrong door secret), corrupt (not a
-  /// message).
+  /// Handles the first message of a guest. Errors: denied (a wrong door secret, or a node that has
+  /// arrived with another address), corrupt (not a message).
   Result<void> arrive(int guest, std::string_view line, Time now);
   /// Call if the guest has disconnected without an answer, or was answered "later".
   void leave(int guest) { waiting_.erase(guest); }

@@ -170,7 +170,8 @@ class Server final : public BoardServer {
     }
   }
 
-  /// Disconnects the client that has waited longest: its parent may be a client that found no room.
+  /// Drops a client that has sent no message; if there is none, tells the one that has waited
+  /// longest to retry "later": its parent may be a client that found no room.
   void make_room() {
     for (auto& [guest, one] : guests_) {
       if (!one.has_said) return drop(guest);

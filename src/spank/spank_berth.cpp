@@ -81,7 +81,7 @@ struct Plugin {
   int ours = -1;               ///< our end of the step's socket
   ino_t socket = 0;            ///< the inode of the socket
   int rights = -1;             ///< slurm::kRightsFile
-  Waiting berth;               ///< in slurmstepd has the process, in a task the order
+  Waiting berth;               ///< slurmstepd uses `process`, a task uses `order`
   std::string cgroup;          ///< made for berth, to be removed; empty: none
   /// The GPU variables of all tasks of this node; later each task gets its own values.
   std::array<std::optional<std::string>, slurm::kVisible.size()> visible;

@@ -31,16 +31,15 @@
 namespace berth::spank {
 namespace {
 
-constexpr int kOrder = slurm::kRightsFile + 1;  ///< the order's socket in the waiting process
+constexpr int kOrder = slurm::kRightsFile + 1;  ///< receives the order to start berth
 constexpr off_t kMaxStartEnvironment = off_t{8} << 20;
-/// The descriptors of an order: standard error, the variables, the mount namespace and the
-/// directory of the task.
+/// The descriptors that come with the order, from the task: standard error, the variables, the
+/// mount namespace and the directory.
 constexpr int kOrderFds = 4;
 constexpr const char* kMounts = "/proc/self/ns/mnt";
 constexpr const char* kUsers = "/proc/self/ns/user";
 
-// ---- in the fork of slurmstepd, which has threads: only system calls
-// -----------------------------
+// ---- in the fork of slurmstepd, which has threads: only system calls ----------------------------
 
 [[noreturn]] void fail(int error) {
   ssize_t told = ::send(kOrder, &error, sizeof error, MSG_NOSIGNAL);
@@ -330,7 +329,7 @@ class Orphans {
     for (pid_t pid : children()) {
       if (before_.contains(pid)) continue;
       any = true;
-      ::kill(pid, SIGKILL);  // ours until we have reaped it
+      ::kill(pid, SIGKILL);  // the pid is not reused before it is reaped
       ::waitpid(pid, nullptr, WNOHANG);
     }
     return any;

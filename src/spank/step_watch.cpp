@@ -41,7 +41,7 @@ StepWatch::StepWatch() {
 StepWatch::~StepWatch() {
   if (handle_ >= 0) ::close(handle_);
   if (pid_ <= 0) return;
-  ::kill(pid_, SIGKILL);  // ours until we have waited for it
+  ::kill(pid_, SIGKILL);  // the pid is not reused before waitpid()
   while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
 }

@@ -63,7 +63,7 @@ Result<engine::BakeRequest> request_of(const Session& session, const BakeOptions
 Result<int> run_bake(Session& session, const BakeOptions& o, Arguments arguments) {
   engine::BakeRequest request = TRY(request_of(session, o, arguments[0]));
   bool json = o.format == "json";
-  // A dry run only looks up, and prints one table at the end.
+  // A dry run builds nothing, and prints one table at the end.
   bool live = !request.dry_run || json;
   BakeDisplay display(session, live, json);
   engine::BakeReport report = TRY(engine::bake(session.context, request, display.progress()));

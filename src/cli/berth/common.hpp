@@ -33,7 +33,7 @@ FlagTable format_flags(FormatOptions& options);
 /// --format of lists that docker has too (cli/template/listing.hpp).
 Flag template_flag(std::string& target);
 
-/// `given`, or if it is empty the format in docker's user configuration (its member "psFormat").
+/// `given`, or if it is empty the format in docker's user configuration: `member` is "psFormat", …
 std::string format_or_usual(const Session& session, const std::string& given,
                             std::string_view member);
 
@@ -64,7 +64,7 @@ void print_reason(Session& session, const engine::RunOutcome& outcome);
 /// --tls-ca and --insecure-registry.
 void add_registry_flags(FlagTable& flags, image::RegistryAccess& access);
 
-/// Draws the events of a transfer while it exists; warnings appear above the bars.
+/// While this object exists, it draws the events of a transfer; warnings appear above the bars.
 class TransferDisplay {
  public:
   TransferDisplay(Session& session, Stream stream, Direction direction, bool quiet);

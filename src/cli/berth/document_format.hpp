@@ -14,13 +14,13 @@
 /// --format of inspect, info and version: templates over a whole document.
 namespace berth::cli {
 
-/// What Go's types express about docker's documents and JSON does not.
+/// What docker's Go types say about its documents, and JSON cannot say.
 DocumentShape docker_documents();
 
 /// Docker's exit status for an invalid template.
 inline constexpr int kFormatStatus = 64;
 
-/// "json" or a template. Other than in lists there is no "table", and there are no escape
+/// "json" or a template. Unlike the format of a list, it cannot be "table", and has no escape
 /// sequences.
 class DocumentFormat {
  public:

@@ -9,7 +9,7 @@
 
 namespace berth::cli {
 
-/// The flags of the verbs that match entries with nodes.
+/// The flags of the verbs that ask which entry of an image index runs on a node.
 struct MatchOptions {
   engine::MatchRequest request;
   bool local = false;
@@ -26,7 +26,7 @@ struct MatchFound {
   engine::Offer offer;
   engine::Answer answer;
 };
-/// Looks `reference` up and judges its entries for one node.
+/// Looks up the index of `reference`, and judges its entries for one node.
 Result<MatchFound> find_match(Session& session, MatchOptions options, const std::string& reference);
 /// Prints what find_match() finds. Returns the exit status for it.
 Result<int> show_match(Session& session, const MatchOptions& options, const std::string& reference);

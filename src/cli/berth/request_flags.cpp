@@ -34,7 +34,7 @@ Result<std::string> check_hooks(std::string_view path) {
   return std::string(path);
 }
 
-/// One of `words`. Other than Flag::choices, it has an error of its own, `expected`.
+/// Accepts one of `words`; for anything else the error is `expected`, unlike with Flag::choices.
 ReadValue read_word(std::string& target, std::vector<std::string_view> words,
                     const char* expected) {
   return [&target, words = std::move(words), expected](std::string_view text) -> Result<void> {

@@ -34,7 +34,7 @@ struct Command {
   FlagTable flags;
   std::function<Result<int>(Session&, Arguments)> run;
   /// Call after parsing: the running container with the namespaces that the flags request, or "".
-  /// An ordinary user then works in the user namespace of that container, which owns the others.
+  /// An ordinary user has to be in the user namespace that owns them.
   std::function<std::string()> beside = {};
   /// Call after parsing: the name of the container that the new container replaces, or "".
   std::function<std::string()> replaced = {};
@@ -48,16 +48,16 @@ struct Command {
 enum class Store {
   none,   ///< nothing: the verb works even without a home directory
   ready,  ///< the directories exist
-  swept,  ///< and what killed owners left is removed; run does so itself, while its container runs
+  swept,  ///< and what killed processes left is removed; `run` does this while its container runs
 };
 
 struct Verb {
   VerbText text;
   Arity arity{0, 0};
   engine::Needs needs = engine::Needs::nothing;
-  /// The container among the arguments with the user namespace that an ordinary user has to join;
-  /// it runs, or is about to join another container. Null: with Needs::container the first
-  /// argument, otherwise no container.
+  /// The container among the arguments with the user namespace in which an ordinary user has to
+  /// work. It runs, or it will join the namespaces of a container that runs. Null: with
+  /// Needs::container the first argument, otherwise no container.
   std::string (*container)(const Arguments& arguments) = nullptr;
   /// How the arguments use named networks. Null: they use none.
   engine::NetworkUse (*networks)(const Arguments& arguments) = nullptr;

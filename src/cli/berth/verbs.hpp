@@ -42,8 +42,8 @@ struct GlobalOptions {
   bool version = false;
 };
 FlagTable global_flags(GlobalOptions& options);
-/// Global flags of docker, podman and others that Berth lacks.
 inline constexpr std::string_view kNoDaemon = "there is no daemon to choose";
+/// Global flags of docker, podman and others that Berth lacks, with their equivalents.
 inline constexpr Elsewhere kGlobalElsewhere[] = {
     {"H", "ssh HOST berth ...", kNoDaemon},
     {"a", "ssh HOST berth ...", kNoDaemon},

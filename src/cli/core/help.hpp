@@ -29,7 +29,7 @@ struct VerbPage {
 /// "berth run [FLAGS] IMAGE [COMMAND [ARG...]]"
 std::string usage_line(std::string_view program, const VerbText& text, bool has_flags);
 
-/// Summary and example (the two lines), the usage line and the flags.
+/// The summary, an example, the usage line and the flags.
 std::string verb_help(std::string_view program, const VerbPage& page);
 
 /// The help of the program: its summary, its verbs, its flags.

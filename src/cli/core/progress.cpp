@@ -44,8 +44,7 @@ uint64_t arrived(const LayerUpdate& layer) {
   }
 }
 
-/// ]" of `columns`, brackets included.==>"[=====>     ]", `columns` wide including the brackets.==>
-/// ]" of `columns`, brackets included.
+/// "[=====>     ]", `columns` wide, including the brackets.
 std::string bar(uint64_t done, uint64_t total, size_t columns) {
   size_t inside = columns - 2;
   double part =

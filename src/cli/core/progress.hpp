@@ -18,8 +18,8 @@ using Clock = std::chrono::steady_clock;
 
 enum class Phase { waiting, downloading, verifying, unpacking, uploading, done, exists };
 
-/// The phases in docker's words: "Downloading", "Pull complete", "Already exists".
 enum class Direction { pull, push };
+/// The phases in docker's words: "Downloading", "Pull complete", "Already exists".
 std::string phase_words(Phase phase, Direction direction);
 
 struct LayerUpdate {
@@ -50,7 +50,7 @@ class ProgressState {
   void update(const LayerUpdate& update, Clock::time_point now);
   bool empty() const { return layers_.empty(); }
 
-  /// The lines for a terminal of `size`: a line per layer and one for all, none wider than the
+  /// The lines for a terminal of `size`: one per layer and one for the total, none wider than the
   /// window. If the window is too low, finished layers are folded into one line, then waiting ones.
   std::vector<std::string> lines(ScreenSize size, Clock::time_point now) const;
 

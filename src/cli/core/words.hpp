@@ -18,8 +18,8 @@ std::string human_ago(std::chrono::system_clock::time_point then,
 /// "45s", "3m05s", "2h10m": the remaining time of a transfer.
 std::string short_duration(std::chrono::seconds duration);
 
-/// The first 12 digits of "sha256:0123456789ab…" or of bare hex digits; with `whole` all of it.
 enum class Ids { shortened, whole };
+/// The first 12 digits of "sha256:0123456789ab…" or of bare hex digits; with Ids::whole all of it.
 std::string shown_id(std::string_view id, Ids ids);
 
 /// "1.5MiB": four digits of a power of 1024, docker's units.BytesSize.

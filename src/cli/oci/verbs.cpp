@@ -103,7 +103,8 @@ Result<runtime::LaunchRequest> to_request(const Session& session, const LaunchOp
   request.preserve_fds = TRY(descriptor_count(options.preserve_fds));
   request.activation = runtime::read_activation(session.inject.caller);
   request.of_engine = session.inject.decided;
-  // The lease is held as long as the request exists: until the container runs or has failed.
+  // The lease of GPUs is held as long as the request exists: until the container runs or has
+  // failed.
   auto lease = std::make_shared<std::optional<gpu::ContainerLease>>();
   request.amend = [&session, id, lease](berth::oci::Spec& spec, const std::string& bundle,
                                         const std::string& rootfs) -> Result<void> {

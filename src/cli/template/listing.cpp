@@ -87,7 +87,8 @@ Result<Listing> Listing::make(const ListKind& kind, const ListFormat& format) {
   } else if (listing.table_) {
     source = trim_blanks(std::string_view(source).substr(kTable.size()));
   }
-  // docker prints such a word once for each row. For a mistyped "josn" an error is better.
+  // docker prints a format without "{{" once for each row. For a mistyped "josn" an error is
+  // better.
   if (source.find("{{") == source.npos) {
     return make_error(Kind::usage, quote(format.text) +
                                        " is not a format: expected table, json or a template "

@@ -64,8 +64,8 @@ class Template {
   /// Whether any action names the member `field`, at any depth, or uses the whole object.
   bool uses(std::string_view field) const;
 
-  /// For an empty list, for which the template is not executed: finds a member of the listed
-  /// objects that is not in `known`.
+  /// Checks that the template names only members in `known`. For an empty list, for which the
+  /// template is not executed.
   /// Errors: usage, as execute().
   Result<void> check_fields(const std::vector<std::string_view>& known) const;
 

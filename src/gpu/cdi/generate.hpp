@@ -18,8 +18,8 @@ struct GenerateOptions {
   Vendor vendor = Vendor::nvidia;
   std::string kind;  ///< "nvidia.com/gpu"
   std::vector<Naming> namings = {Naming::index, Naming::uuid};
-  /// Nothing: the lowest version that the content needs. Members that are newer than 0.5.0 are
-  /// avoided where possible.
+  /// The CDI version; nothing: the lowest one that the content needs. Members that are newer than
+  /// 0.5.0 are avoided where possible.
   std::optional<std::string> version;
   std::string hook_program;  ///< the absolute path of berth-cdi-hook
 };
@@ -29,7 +29,7 @@ struct Generated {
   std::vector<std::string> warnings;  ///< for people: engines that refuse the file, missing devices
 };
 
-/// The variable of our hook; its value is the driver version that a file was made for.
+/// The variable of our hook in a CDI file: the driver version that the file was made for.
 inline constexpr std::string_view kDriverVariable = "BERTH_CDI_DRIVER=";
 
 /// Describes the machine's GPUs for every engine that reads CDI: each GPU and slice under the names

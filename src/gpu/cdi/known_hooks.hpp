@@ -14,7 +14,7 @@ namespace berth::gpu::cdi {
 
 /// What a hook does, as data.
 struct KnownHook {
-  bool own = false;  ///< berth-cdi-hook: the file is one of ours
+  bool own = false;  ///< the hook is berth-cdi-hook: we made the CDI file
   std::vector<oci::Link> links;
   /// Folders of mounted files that the loader shall search, in addition to its default ones.
   std::vector<std::string> loader_folders;

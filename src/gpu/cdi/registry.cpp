@@ -44,8 +44,8 @@ void take_texts(json::Value& value, std::string_view name) {
   }
 }
 
-/// `believed`: the hooks of the file are going to be run, so only root and the caller may own or
-/// write it.
+/// `believed`: the hooks of the file will be run, so no user but root and the caller may own the
+/// file or be able to write it.
 Result<oci::cdi::Spec> read_spec(const std::string& path, bool believed) {
   bool yaml = path.ends_with(".yaml");
   if (!yaml && !path.ends_with(".json")) {
@@ -65,7 +65,7 @@ Result<oci::cdi::Spec> read_spec(const std::string& path, bool believed) {
   return oci::cdi::from_document(document, path);
 }
 
-/// A parsed file of a directory.
+/// A parsed CDI file of one of the directories.
 struct File {
   std::string path;
   size_t priority = 0;

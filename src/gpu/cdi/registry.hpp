@@ -18,9 +18,9 @@ Result<oci::cdi::Spec> read_file(const std::string& path);
 /// The devices that the files of `directories` offer on this machine: ".json" and ".yaml" files,
 /// not those in subdirectories. If several directories define a device, the later one wins; two
 /// definitions in one directory are a conflict, and the device is unavailable. An unreadable file
-/// does not affect the others. Nor does a file that users other than root and the caller own or can
-/// write: it is not used, because its content would act with the caller's rights. `names`: the
-/// devices that the index shall contain; empty: all. Errors: io.
+/// is skipped. So is a file that users other than root and the caller own or can write: its content
+/// would act with the caller's rights. `names`: the devices that the index shall contain; empty:
+/// all. Errors: io.
 Result<Index> make_index(const std::vector<std::string>& directories,
                          const std::vector<std::string>& names = {});
 

@@ -10,7 +10,7 @@
 
 namespace berth::gpu::cdi {
 
-/// The parts of a CDI file's own edits that affect its devices too.
+/// The parts of a CDI file's top-level containerEdits that affect its devices too.
 struct Inherited {
   bool loader_cache = false;
   std::vector<std::string> loader_folders;
@@ -23,8 +23,8 @@ struct Resolved {
   Inherited inherited;             ///< the inherited parts and those that these edits add
 };
 
-/// Turns the edits of a CDI file into ours: fills in missing members of device nodes from the
-/// host's nodes, replaces known hooks by their effect, keeps other hooks. Reads the host's ELF
+/// Converts the edits of a CDI file: fills in missing members of device nodes from the host's
+/// nodes, replaces known hooks by their effect, keeps other hooks. Reads the host's ELF
 /// files for libraries that a hook wants in the loader's cache.
 /// Errors: not_found (a node without type and major that is not on the host), corrupt (a node of
 /// another type; a bind of a relative path; a mount over the root).

@@ -21,10 +21,10 @@ inline constexpr std::string_view kOwnHook = "berth-cdi-hook";
 struct HookRequest {
   std::vector<oci::Link> links{};
   std::vector<oci::LoaderLine> loader_entries{};
-  bool freeze_device_nodes = false;  ///< /proc/driver/nvidia/params says ModifyDeviceFiles: 0
+  bool freeze_device_nodes = false;  ///< set ModifyDeviceFiles: 0 in /proc/driver/nvidia/params
 };
 
-/// The options "--link TARGET::LINK", "--loader-entry SONAME::PATH::FLAGS",
+/// The request as options: "--link TARGET::LINK", "--loader-entry SONAME::PATH::FLAGS",
 /// "--freeze-device-nodes".
 std::vector<std::string> to_words(const HookRequest& request);
 /// The inverse of to_words(). Errors: usage.

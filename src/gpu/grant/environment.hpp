@@ -73,8 +73,8 @@ ImexWords parse_imex_channels(std::string_view value);
 /// A mount of /dev/null below this directory requests a device.
 inline constexpr std::string_view kVolumeDevices = "/var/run/nvidia-container-devices/";
 
-/// Parses the paths of mounts below kVolumeDevices, relative to kVolumeDevices: "all", "0",
-/// "GPU-…", "cdi/<vendor>/<class>/<name>", "imex/<channel>".
+/// The devices that mounts request by their paths, which are relative to kVolumeDevices: "all",
+/// "0", "GPU-…", "cdi/<vendor>/<class>/<name>", "imex/<channel>".
 struct VolumeWish {
   DeviceWish devices;
   ImexWords imex;

@@ -312,8 +312,8 @@ void Granter::add_file(const DriverFile& file) {
   const UserMount* mount = mount_over(file.container_path);
   if (mount != nullptr && file.kind != FileKind::binary) return leave_out(file, *mount);
   bool hidden = mount != nullptr;
-  // A volume contains the programs. In the other modes the programs are at their usual places in
-  // PATH, and this directory has links to them.
+  // In mode `volume` the programs are in the volume. In the other modes they are at their usual
+  // places in PATH, and the driver's directory has links to them.
   bool inside = file.kind == FileKind::binary && (hidden || grant_.mode == DriverMode::volume);
   std::string in_directory = fmt::format("{}/bin/{}", grant_.directory, file.name);
   grant_.files.push_back({file.kind, file.host_path, inside ? in_directory : file.container_path});

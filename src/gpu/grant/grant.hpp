@@ -58,7 +58,7 @@ struct Grant {
   std::vector<NodeLink> node_links;  ///< in /dev
   std::vector<GrantedFile> files;
   std::vector<GrantedLink> links;
-  std::vector<GrantedLink> program_links;  ///< in a directory of PATH, to programs in a volume
+  std::vector<GrantedLink> program_links;  ///< mode volume: "/usr/bin/nvidia-smi", to `directory`
   std::vector<std::string> env;
   std::vector<scan::LoaderEntry> loader_entries;
   /// Set if the container's first process decides whether the image's compat libraries are used.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The holders of the GPUs, as far as they affect the next choice. Pure; gpu/ledger collects them.
+// The containers and processes that hold GPUs, as far as they affect the next choice. Pure;
+// gpu/ledger collects them.
 #pragma once
 
 #include <sys/types.h>
@@ -21,7 +22,8 @@ struct Holding {
   uid_t user = 0;  ///< the holder's user id, from the kernel
 };
 
-/// Whether the holder has no lease. Its demand for the GPU is unknown then.
+/// Whether the holder is not a container with a lease (gpu/ledger). It is unknown then how much of
+/// the GPU it needs.
 inline bool is_outside(const Holding& one) {
   return one.group.empty();
 }

@@ -157,7 +157,7 @@ Result<void> narrow(Choice& choice, const Machine& machine) {
 
 std::vector<Node> nodes_out_of_reach(const Choice& choice, const Machine& machine) {
   Choice copy = choice;
-  copy.cdi_names.clear();  // the same limits apply to them, but they have errors of their own
+  copy.cdi_names.clear();  // otherwise narrow() would fail for an unreachable CDI name
   if (!narrow(copy, machine).ok()) return {};
   std::vector<Node> out;
   for (const Gpu& gpu : machine.all().gpus) {
@@ -173,7 +173,7 @@ std::vector<Node> nodes_out_of_reach(const Choice& choice, const Machine& machin
       any |= has;
       if (!has) append(out, part.nodes);
     }
-    // The node of a GPU opens its slices too.
+    // The node of a GPU opens its slices too: it is within reach if one of them is.
     if (any) continue;
     out.push_back(gpu.node);
     append(out, gpu.drm_nodes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The requirements that images state in NVIDIA_REQUIRE_<NAME> variables: parsed and compared.
-// sources.cpp decides which of them count, grant.cpp refuses what does not meet them.
+// sources.cpp decides which of them count, grant.cpp refuses GPUs and drivers that fail one.
 #pragma once
 
 #include <optional>

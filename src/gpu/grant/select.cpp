@@ -424,7 +424,7 @@ Result<Many> Selector::devices() const {
 
 Result<Wanted> Selector::wanted() {
   if (request_.want == Want::none) return Wanted();
-  // With a ledger, the request was already replaced by the keys of that container's GPUs.
+  // With a ledger, the keys of the other container's GPUs have already replaced this request.
   if (request_.want == Want::container) {
     return make_error(Kind::usage, asked_text() + ": only berth run can share a container's GPUs");
   }

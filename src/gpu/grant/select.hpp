@@ -13,7 +13,7 @@
 
 namespace berth::gpu {
 
-/// Resolves the request, without duplicates. Named devices are in the order of the request; those
+/// Chooses the GPUs for `request`, each once. Named devices are in the order of the request; those
 /// of `all` and a count are in the order of the inventory, or of the job if a limit has an order.
 /// All are of one vendor. A GPU in MIG mode or in partitions cannot be granted whole: `all` and a
 /// count take its parts, and each part counts as one. Excludes everything outside of the request's

@@ -34,7 +34,7 @@ struct Sources {
   std::optional<std::string> gpus;            ///< the value of --gpus
   std::vector<std::string> devices;           ///< CDI names of --device
   std::vector<std::string> annotations;       ///< CDI names of annotations
-  std::vector<std::string> volumes;           ///< /dev/null mounts, relative to kVolumeDevices
+  std::vector<std::string> volumes;           ///< paths of /dev/null mounts below kVolumeDevices
   std::vector<std::string> image;             ///< "NAME=value" of the image
   std::vector<std::string> typed;             ///< from --env; a bare "NAME" takes the inherited
                                               ///< value
@@ -43,7 +43,7 @@ struct Sources {
   std::vector<std::string> caller;            ///< the environment in which berth was called
   Program program = Program::berth;
   bool privileged = false;     ///< CAP_SYS_ADMIN in the bounding set
-  bool nodes_by_hand = false;  ///< nodes of GPUs given by path: no grant, but the same limits
+  bool nodes_by_hand = false;  ///< GPU nodes given by path: not granted here, but limited
 };
 
 /// The outcome of one source, for `berth explain`.

@@ -224,7 +224,8 @@ bool is_there(const std::string& path) {
   return found.ok() ? found->has_value() : found.error().kind != Kind::not_found;
 }
 
-/// "/dev/fuse", "/dev/fuse:/dev/fuse2:rw". Nothing if the machine lacks it and it is optional.
+/// The node for a rule's device: "/dev/fuse", "/dev/fuse:/dev/fuse2:rw". Nothing for an optional
+/// device that the machine lacks.
 Result<std::optional<oci::DeviceNode>> node_of(const policy::Given& given) {
   auto parts = split(given.text, ':');
   oci::DeviceNode node;
@@ -252,7 +253,7 @@ Result<std::optional<oci::DeviceNode>> node_of(const policy::Given& given) {
 
 /// Containers of one pod share their GPUs.
 std::string group_of(const oci::Spec& spec, const std::string& container) {
-  // podman passes on annotations of images.
+  // podman also copies annotations of images, which must not choose the group.
   if (spec.annotations.contains("io.container.manager")) return container;
   for (const char* name : {"io.kubernetes.cri.sandbox-id", "io.kubernetes.cri-o.SandboxID"}) {
     auto found = spec.annotations.find(name);
@@ -413,8 +414,8 @@ Result<void> Injector::add(Choice& choice) {
   return check_devices(ours, user_mounts(spec_, real_path_in(container_.rootfs)), is_host_device);
 }
 
-// This comes after the requests were read, so that a variable of a rule is not mistaken for the
-// last variable, which dockerd appends.
+// Call after the requests were read: a variable that a rule adds must not be mistaken for the last
+// one, which dockerd appends.
 Result<void> Injector::apply_rules(const std::vector<policy::PlacedRule>& rules, Sources& sources) {
   policy::Facts facts = policy::facts_of(spec_, options_.caller);
   // Ids are numbers only, because this program uses no name service.

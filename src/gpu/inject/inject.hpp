@@ -31,15 +31,15 @@ struct ContainerLease {
 /// the bundle. Nothing if the container has no lease. Errors: busy, corrupt, io.
 Result<std::optional<ContainerLease>> find_lease(const std::string& bundle);
 
-/// Records the process and cgroup on which the lease depends. Returns the file to remove with the
-/// container, or "".
+/// Records the process and cgroup on which the lease depends. Returns the lease's file, which the
+/// caller removes with the container, or "" if Berth's engine ends the lease.
 Result<std::string> set_life(ContainerLease& lease, pid_t pid, const std::string& cgroup);
 
 /// All paths are absolute.
 struct InjectOptions {
   std::string config_dir;  ///< the directory of policy.json; empty: /etc/berth
-  /// The directory of the inventory, the index of CDI devices, and placed files. Empty:
-  /// default_state_directory().
+  /// The directory of the inventory, the index of CDI devices, and the files that gpu/place makes.
+  /// Empty: default_state_directory().
   std::string state_dir;
   /// The environment of this program. The variables of a batch job in it limit the GPUs.
   std::vector<std::string> caller{};

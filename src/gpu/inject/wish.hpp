@@ -33,7 +33,7 @@ bool take_nvidia_hook(oci::Hooks& hooks);
 Result<Wish> take_wish(oci::Spec& spec, const policy::Gpu& policy);
 
 /// Applies the limits of the batch job in which the runtime was called; `caller` is the environment
-/// of the runtime. A job only limits, because an engine may have been started from a job's shell.
+/// of the runtime. A job grants nothing: an engine may have been started from a job's shell.
 /// The job's own variables are translated for the container; the user's values stay.
 void take_job(const std::vector<std::string>& caller, Sources& sources, policy::Gpu& policy);
 

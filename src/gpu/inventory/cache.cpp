@@ -34,7 +34,7 @@ Result<void> append_names(const DriverRoot& root, const std::string& path, std::
   return {};
 }
 
-// The one file nvidia-caps/mig-minors cannot replace this, because it lists every possible
+// Appends the MIG instances that exist. The file nvidia-caps/mig-minors lists every possible
 // instance.
 Result<void> append_instances(const DriverRoot& root, std::string& out) {
   const std::string base = "/proc/driver/nvidia/capabilities";

@@ -54,7 +54,7 @@ constexpr EnumNames<Vendor, 3> names_of(std::type_identity<Vendor>) {
   return {{{Vendor::nvidia, "nvidia"}, {Vendor::amd, "amd"}, {Vendor::intel, "intel"}}};
 }
 
-/// A GPU as programs see it. A board may have several.
+/// A GPU as programs see it. A board (graphics card) may have several.
 struct Gpu {
   Vendor vendor = Vendor::nvidia;
   uint32_t index = 0;       ///< among the GPUs of its vendor, in PCI order, as nvidia-smi counts

@@ -70,8 +70,8 @@ struct GivenNode {
   std::optional<std::pair<int64_t, int64_t>> number{};  ///< major, minor of a character device
 };
 
-/// The keys of the GPUs that have nodes in `given`. For a GPU in MIG mode or in partitions: the
-/// keys of the parts that have all of their nodes in `given`.
+/// The keys of the GPUs that have their node in `given`. For a GPU in MIG mode or in partitions:
+/// the keys of the parts that have all of their nodes in `given`; if there are none, the GPU's key.
 std::vector<std::string> keys_of_nodes(const std::vector<GivenNode>& given,
                                        const Inventory& inventory);
 

@@ -27,7 +27,7 @@ constexpr const char* kLock = "lock";
 constexpr auto kLockPatience = 10s;
 /// More files than any machine's containers need: the ledger is being flooded.
 constexpr size_t kMostFiles = 16384;
-/// The limit per user, far above normal use.
+/// The waiting requests of one user that count: far more than in normal use.
 constexpr size_t kMostTickets = 512;
 /// In a user namespace: the owner id of files of all users that are not mapped, such as root
 /// outside.

@@ -88,7 +88,7 @@ class Ledger {
 
  public:
   /// Opens the machine's ledger at `path`; root makes it if it is missing. If it is missing and we
-  /// are not root, opens the ledger in `state_dir`, and makes it if needed. Errors: denied (its
+  /// cannot make it, opens the ledger in `state_dir`, and makes it if needed. Errors: denied (its
   /// owner is neither root nor this user, or others can replace it), io (a full or read-only file
   /// system).
   static Result<Ledger> open(const std::string& path, const std::string& state_dir);
@@ -120,7 +120,7 @@ class Ledger {
 
   /// Takes the lock of the lease in `file` too. If that lease was lost, takes a new one for the
   /// same GPUs.
-  /// Errors: busy (others hold one of these GPUs now).
+  /// Errors: busy (others hold one of these GPUs now), corrupt (`file` is not the name of a lease).
   Result<HeldLease> hold_again(const std::string& file, const Lease& lease) const;
 
   /// Records the process on which the container's life depends.

@@ -23,7 +23,7 @@ struct ComputingFile {
   std::string driver_root;
   uint64_t pid_space = 0;
   std::vector<std::string> gpus;
-  int64_t told = 0;  ///< ns of sys::since_boot()
+  int64_t told = 0;  ///< when the driver answered, in ns of sys::since_boot()
   std::vector<Computing> processes;
 };
 

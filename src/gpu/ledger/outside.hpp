@@ -22,7 +22,7 @@ namespace berth::gpu {
 struct Computing {
   std::string key;  ///< key_of() in gpu/inventory
   int64_t pid = 0;
-  uint64_t start_time = 0;  ///< as in Life; 0: we may not see it
+  uint64_t start_time = 0;  ///< field 22 of /proc/PID/stat; 0: we may not see it
 
   bool operator==(const Computing&) const = default;
 };

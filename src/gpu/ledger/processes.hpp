@@ -16,7 +16,7 @@ namespace berth::gpu {
 /// Facts about a process of this pid namespace.
 struct SeenProcess {
   int64_t parent = 0;
-  uint64_t start_time = 0;  ///< as in Life
+  uint64_t start_time = 0;  ///< field 22 of /proc/PID/stat
   std::string command;
   std::optional<uint32_t> user;
   std::vector<std::string> cgroups;  ///< paths below the mount points of their hierarchies

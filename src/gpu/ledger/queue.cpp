@@ -24,7 +24,7 @@ using Clock = std::chrono::steady_clock;
 constexpr size_t kAtOnce = 16;
 constexpr std::chrono::milliseconds kLook = 100ms;
 constexpr std::chrono::milliseconds kSeldomLook = 1s;
-/// The maximal number of tickets tried: dead files of other users may occupy numbers.
+/// The maximal number of queue numbers tried: dead files of other users may occupy some.
 constexpr uint64_t kMostTries = 512;
 
 /// A place in the queue. The destructor removes its file.

@@ -64,7 +64,8 @@ bool has_ended(pid_t pid) {
   return ended.ok() && *ended;
 }
 
-// If the file lacks this line, it is not a cgroup file.
+// Whether the cgroup has processes. With v2 those of its child cgroups count too, and cgroup.events
+// says it; v1 has no such file.
 bool is_populated(const std::string& directory) {
   auto events = sys::read_file_if_exists(sys::cwd(), directory + "/cgroup.events", 4096);
   if (events.ok() && *events) return (*events)->find("populated 1") != std::string::npos;

@@ -68,7 +68,7 @@ Result<void> bind_to(const sys::Fd& directory, const std::string& place) {
 
 Result<void> make_view(const MpsPlace& place) {
   TRY(sys::leave_mount_namespace());
-  // These are opened first, because they may be below /tmp themselves.
+  // Opened before a tmpfs hides the machine's /tmp: these directories may be below it.
   sys::Fd pipes = TRY(sys::open_at(sys::cwd(), place.daemon, O_PATH | O_DIRECTORY));
   sys::Fd memory = TRY(sys::open_at(sys::cwd(), place.memory, O_PATH | O_DIRECTORY));
   sys::Fd logs = TRY(sys::open_at(sys::cwd(), place.logs, O_PATH | O_DIRECTORY));

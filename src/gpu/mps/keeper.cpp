@@ -224,7 +224,8 @@ bool Keeper::has_running() {
   return in_doubt_ || !users_.empty();
 }
 
-// The lease depends on its lock, so the GPUs are free when this process is killed.
+// Leases exclusive GPUs for the share. The lease depends on its lock alone, so the GPUs are free
+// when this process is killed.
 Result<void> Keeper::hold_gpus() {
   if (!order_.takes || lease_) return {};
   Here here = TRY(look_around());
@@ -266,7 +267,8 @@ bool Keeper::is_running() const {
   return ended.ok() && !*ended;
 }
 
-// A process that starts a container takes the lease first and then joins the share.
+// A process that starts a container takes its lease before it joins the share, so is_used() sees
+// the lease even if the process waits for the lock that is taken here.
 bool Keeper::end_unless_used() {
   const std::string path = place_.root + "/" + kMpsLock;
   auto lock = sys::open_at(sys::cwd(), path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);

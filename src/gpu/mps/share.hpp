@@ -66,8 +66,8 @@ struct MpsPlace {
   std::string directory;  ///< of this share
   std::string daemon;     ///< mounted at kMpsPipes for the daemon, but in no container
   std::string pipes;      ///< mounted at kMpsPipes in containers: only the part that they need
-  std::string memory;     ///< mounted at /dev/shm for all of them: a link to a directory in the
-                          ///< machine's /dev/shm
+  std::string memory;     ///< mounted at /dev/shm for daemon and containers: a link to a
+                          ///< directory in the machine's /dev/shm
   std::string logs;
 };
 MpsPlace place_of(const std::string& state_dir, const std::string& share);

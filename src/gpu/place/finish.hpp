@@ -14,16 +14,16 @@
 
 namespace berth::gpu {
 
-/// Carries out requests in the edits of a CDI file for which a configuration has no member, by
-/// files below `<state_dir>/gpu` and bind mounts of these files. The files are driver parameters
-/// with ModifyDeviceFiles: 0 (made from `params`, the machine's parameters; empty: it has none) and
-/// the application profile that restricts EGL and Vulkan to the requested GPUs. Clears the
-/// requests.
+/// Replaces edits.freeze_device_nodes and edits.application_profile, which a config.json cannot
+/// express, by files below `<state_dir>/gpu` and bind mounts of these files: driver parameters with
+/// ModifyDeviceFiles: 0 (made from `params`, the machine's parameters; empty: it has none), and the
+/// application profile that restricts EGL and Vulkan to the requested GPUs. Clears both members.
 /// Errors: io, denied (the state directory).
 Result<void> place_requests(oci::ContainerEdits& edits, const std::string& state_dir,
                             const std::string& params);
 
-/// The application profile that restricts EGL and Vulkan to the GPUs of these minors.
+/// The application profile that restricts EGL and Vulkan to the GPUs with a minor in `visible`,
+/// which has one bit for each minor.
 std::string application_profile(uint64_t visible);
 
 struct FinishOptions {

@@ -88,7 +88,7 @@ void remove_others(const sys::Fd& volumes, const std::string& current,
 
 // A volume has the driver's files in one directory, as in nvidia-docker 1 and Mesos: bin, lib
 // (32-bit) and lib64.
-/// The absolute path of a directory with the grant's files below kDriverDirectory, made once below
+/// The absolute path of a directory with the grant's files below Grant::directory, made once below
 /// `<volume_dir>/nvidia_driver_<version>`: by hard links where possible, else by copies (reflinks
 /// where the file system can). Making a volume removes volumes of other versions that no process
 /// has mounted, unless `is_kept` returns true for them (`is_kept` may be empty). Errors: io (no
@@ -384,7 +384,7 @@ Result<void> Placer::build_placeholder_layer() {
 }  // namespace
 
 void leave_out_denied(Grant& grant) {
-  // Only these nodes have a reason before complete_reasons().
+  // Nodes of GPUs get their reasons later, in complete_reasons().
   for (Reason& reason : grant.reasons) {
     bool there = reason.kind == "node" && reason.given && !reason.host_path.empty();
     if (!there || !sys::is_denied_by_cgroup(reason.host_path)) continue;

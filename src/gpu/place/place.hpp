@@ -49,10 +49,10 @@ void leave_out_denied(Grant& grant);
 
 /// Turns a grant into edits of a container's configuration. Host files that it needs are built once
 /// per content and published by rename, so that the next start finds them with a few calls of stat:
-/// - bind: a skeleton directory (mount points and links) at /usr/local/nvidia, in which each
+/// - bind: a skeleton directory (mount points and links) at Grant::directory, in which each
 ///   library is bound over its mount point; binaries and configuration files are bound over mount
 ///   points at their usual paths;
-/// - volume: one directory with all these files, bound at /usr/local/nvidia;
+/// - volume: one directory with all these files, bound at Grant::directory;
 /// - copy: only a list of files to copy;
 /// - in each mode: sockets, /proc/driver as the container may see it, and the device nodes.
 /// Errors: io and denied (the state directory), not_found (a driver file is gone).

@@ -21,7 +21,7 @@ std::string key_of_text(std::string_view text);
 using Fill = std::function<Result<void>(const sys::Fd& directory)>;
 
 /// Makes the directory `name` in `parent`, filled by `fill`, unless it exists. Several processes
-/// may do this at the same time; the next one removes the remains of a killed one. The directory is
+/// may do this at the same time; the next one removes what a killed one left. The directory is
 /// world-readable, whatever the umask. Errors: io, those of `fill`.
 Result<void> publish_directory(const sys::Fd& parent, const std::string& name, const Fill& fill);
 

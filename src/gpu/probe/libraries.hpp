@@ -13,7 +13,7 @@
 
 namespace berth::gpu {
 
-/// Whether the file is a shared object of this machine: 64-bit, or its 32-bit twin.
+/// The architecture of a shared object: this machine's 64-bit one, its 32-bit one, or another.
 enum class Fit { native, twin, foreign };
 
 struct ElfObject {

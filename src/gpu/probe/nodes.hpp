@@ -16,7 +16,7 @@
 
 namespace berth::gpu {
 
-/// A row of a synthetic tree's dev/nodes: "path major minor mode", the mode octal.
+/// Parses the dev/nodes of a synthetic tree: rows of "path major minor mode", the mode octal.
 /// Errors: corrupt, with the line.
 Result<std::vector<Node>> parse_node_table(std::string_view text);
 

@@ -58,8 +58,8 @@ struct Access {
 
 struct Limits {
   uint32_t connections = 512;
-  /// 0: only the limit of all connections applies. An address may also use the same fraction of all
-  /// threads.
+  /// 0: an address may use all connections. The fraction of the connections that an address may use
+  /// is also the fraction of the threads that it may use.
   std::optional<uint32_t> connections_per_address;
   uint32_t transfers = 64;  ///< concurrent transfers of blobs
   uint32_t cache_mib = 16;  ///< of manifests
@@ -70,9 +70,9 @@ struct Config {
   std::string tls_certificate;      ///< PEM file: the certificate, then its issuers
   std::string tls_key;
   std::string htpasswd;
-  bool plain_passwords = false;  ///< accept passwords without TLS: a proxy in front has it
+  bool plain_passwords = false;  ///< accept passwords without TLS, behind a proxy that has TLS
   std::string fleet;             ///< directory of node profiles
-  std::string usual;             ///< profile for other clients; empty: the index unchanged
+  std::string usual;             ///< profile of all other clients; empty: they get the whole index
   std::optional<match::UserLand> user_land;  ///< none: derived from the policy's driver mode
   Blobs blobs = Blobs::pass;
   LogForm log = LogForm::text;
@@ -105,7 +105,7 @@ struct Order {
   std::string file;                          ///< the file that `config` was read from; empty: none
   Flags flags;                               ///< already applied to `config`
   std::optional<match::UserLand> user_land;  ///< used if the file sets none
-  bool fetch_facts = true;                   ///< facts published next to images
+  bool fetch_facts = true;                   ///< fetch the facts published next to images
   bool signed_only = false;                  ///< only facts signed by one of `keys`
   std::vector<std::string> keys;             ///< public keys, PEM
   bool check = false;                        ///< only check the configuration, do not serve

@@ -199,7 +199,8 @@ Result<void> Amender::add_limits() {
   return {};
 }
 
-/// Removes a cgroup v2 file from `unified`: its values are written last and would override.
+/// Removes a cgroup v2 file from `unified`, and returns its value: the runtime writes `unified`
+/// last, so it would override the limits of the rules.
 std::optional<std::string> Amender::take_unified(const char* file) {
   auto& unified = spec_.linux_.resources->unified;
   auto found = unified.find(file);

@@ -9,7 +9,7 @@
 #include "engine/build/bake.hpp"
 #include "json/value.hpp"
 
-/// The output of `berth bake`.
+/// The output of `berth bake`. A cell is one of the images that it builds.
 namespace berth::cli {
 
 /// The exit statuses of `berth bake`, in addition to 0 and 1.

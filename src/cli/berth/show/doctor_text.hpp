@@ -26,7 +26,7 @@ DoctorLook look_of(const Session& session, bool quiet);
 /// below, and the totals at the end. Checks that do not apply are only counted. Pure.
 std::string doctor_text(const std::vector<doctor::Answer>& answers, const DoctorLook& look);
 
-/// The same for the known errors found in a log, each with its line. Pure.
+/// Like doctor_text(), for the known errors found in a log, each with its line. Pure.
 std::string log_text(const std::vector<known_error::Found>& found, const DoctorLook& look);
 
 /// Converts known errors to answers of checks: a known error that can end a program is a problem,

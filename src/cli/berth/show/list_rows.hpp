@@ -50,7 +50,7 @@ inline constexpr ListField kVolumeFields[] = {
     {"Driver", "DRIVER"},    {"Labels", "LABELS"}, {"Links", "LINKS"}, {"Mountpoint", "MOUNTPOINT"},
     {"Name", "VOLUME NAME"}, {"Scope", "SCOPE"},   {"Size", "SIZE"},
 };
-/// The same, and computes the size of the volume and the number of its mounts.
+/// The row of a VolumeRecord has "N/A" as the size of the volume and the number of its containers.
 ListRow volume_row(const Session& session, const engine::VolumeRecord& volume);
 ListRow volume_row(const Session& session, const engine::VolumeUsage& usage);
 

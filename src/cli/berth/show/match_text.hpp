@@ -10,8 +10,8 @@
 /// The output of `match`, `why`, `why-not` and `what-if`. Pure.
 namespace berth::cli {
 
-/// The exit statuses when the question was answered. They depend on the outcome for the chosen
-/// entry.
+/// The exit statuses, in addition to 0, when the question was answered. They depend on the outcome
+/// for the chosen entry of the index.
 inline constexpr int kRunsBut = 10, kNotKnown = 11, kNothingRuns = 12;
 int match_status(const match::Ranking& ranking);
 
