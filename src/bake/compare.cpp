@@ -86,11 +86,13 @@ class Comparison {
     }
   }
 
-  /// The lowest level of the processors that have all declared features: 4 for "avx512_vnni".
+  /// The lowest level of the x86-64 processors that have all declared features: 4 for
+  /// "avx512_vnni".
   uint32_t level_of_features() const {
     if (declared_.cpu_features.empty()) return 0;
     uint32_t level = UINT32_MAX;
     for (std::string_view name : node::microarchitectures()) {
+      if (node::level_of(name) == 0) continue;  // not x86-64
       node::Cpu cpu;
       cpu.microarchitecture = name;
       if (node::least_with(cpu, declared_.cpu_features) == name) {

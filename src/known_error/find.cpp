@@ -180,10 +180,10 @@ class Collection {
       known.found.why = fill(hit.row->why, hit.captures);
       known.found.remedy = fill(hit.row->remedy, hit.captures);
       known.found.text = line.text.substr(0, kMaxShown);
+      known.found.line = number;
     }
     known.found.id = hit.row->id;
     known.found.level = is_new ? level : std::min(level, known.found.level);
-    known.found.line = number;
   }
 
   std::vector<Found> take() {

@@ -20,12 +20,16 @@ size_t place_of(const Clause& clause) {
   return static_cast<size_t>(found - std::begin(kOrder));
 }
 
-/// The entry that is closest to the processor, whatever its code for GPUs: add_closer_entries()
-/// compares the code.
-const Judged& closest_to_processor(const Ranking& ranking) {
-  return ranking.entries[*std::ranges::min_element(ranking.order, [&](size_t a, size_t b) {
-    return ranking.entries[a].verdict.rank.cpu < ranking.entries[b].verdict.rank.cpu;
-  })];
+/// The entry that is closest to the processor among those whose code for GPUs is not worse than
+/// that of `entry`; `entry` itself if none is closer.
+const Judged& closest_to_processor(const Ranking& ranking, const Judged& entry) {
+  const Judged* closest = &entry;
+  for (size_t index : ranking.order) {
+    const Judged& other = ranking.entries[index];
+    bool worse = other.verdict.rank.code > entry.verdict.rank.code;
+    if (!worse && other.verdict.rank.cpu < closest->verdict.rank.cpu) closest = &other;
+  }
+  return *closest;
 }
 
 std::string closer_text(const Judged& entry, const Judged& closest, const node::Profile& node) {
@@ -37,12 +41,10 @@ std::string closer_text(const Judged& entry, const Judged& closest, const node::
 }
 
 void add_closer_entries(Ranking& ranking, const node::Profile& node, Explain explain) {
-  if (ranking.order.size() < 2) return;
-  const Judged& closest = closest_to_processor(ranking);
   for (size_t index : ranking.order) {
     Judged& entry = ranking.entries[index];
-    bool worse = closest.verdict.rank.code > entry.verdict.rank.code;
-    if (entry.verdict.rank.cpu <= closest.verdict.rank.cpu || worse) continue;
+    const Judged& closest = closest_to_processor(ranking, entry);
+    if (&closest == &entry) continue;
     bool told = explain == Explain::all || &entry == ranking.best();
     entry.verdict.clauses.push_back(
         {"cpu", Outcome::runs_but, told ? closer_text(entry, closest, node) : "", {}, {}});

@@ -2,6 +2,7 @@
 #include "scan/driver_files.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "base/text.hpp"
 #include "json/value.hpp"
@@ -63,6 +64,7 @@ class Finder {
   Result<void> search_cache();
   Result<void> find_musl();
   Result<void> try_path(const std::string& path, const std::string& why, bool before_cache);
+  Result<std::string> version_of_neighbours(const std::string& directory);
 
   const Tree& tree_;
   const LoaderSettings& settings_;
@@ -84,6 +86,18 @@ Result<ElfFile> Finder::read_program() {
   return std::move(*read);
 }
 
+/// The version of a libcuda that is named only by its SONAME: that in the names of the other
+/// driver files of its directory, if they agree.
+Result<std::string> Finder::version_of_neighbours(const std::string& directory) {
+  std::set<std::string> versions;
+  for (const std::string& name : TRY(tree_.list(directory))) {
+    bool tells =
+        name.starts_with("libcuda.so.") || name.starts_with("libnvidia-ptxjitcompiler.so.");
+    if (tells && !version_in(name).empty()) versions.emplace(version_in(name));
+  }
+  return versions.size() == 1 ? *versions.begin() : std::string();
+}
+
 // Like the loader, skips a library of another machine.
 Result<void> Finder::try_path(const std::string& path, const std::string& why, bool before_cache) {
   auto file = TRY(tree_.find_file(path));
@@ -94,13 +108,7 @@ Result<void> Finder::try_path(const std::string& path, const std::string& why, b
   if (!elf.ok() || elf->machine != settings_.machine) return {};
   ImageLibrary library{path, file->path, version_in(base_of(file->path)), why, before_cache};
   if (library.version.empty()) {
-    // The file is named only by its SONAME, so the version in the names of its neighbours is taken
-    // for its own.
-    for (const std::string& name : TRY(tree_.list(parent_of(file->path)))) {
-      bool tells =
-          name.starts_with("libcuda.so.") || name.starts_with("libnvidia-ptxjitcompiler.so.");
-      if (tells && !version_in(name).empty()) library.version = version_in(name);
-    }
+    library.version = TRY(version_of_neighbours(parent_of(file->path)));
   }
   found_.libraries.push_back(std::move(library));
   return {};

@@ -67,6 +67,17 @@ def test_a_volume_in_use_is_not_removed(berth, image):
     assert berth.ok("volume", "prune", "-f").startswith("Deleted Volumes:\ncargo\n\nTotal")
 
 
+def test_what_a_killed_create_or_rm_left_is_removed(berth, image):
+    berth.ok("volume", "create", "cargo")
+    directory = berth.root / "volumes"
+    for name in (".new-0123456789abcdef", ".gone-0123456789abcdef"):
+        (directory / name / "_data").mkdir(parents=True)
+        berth.account.own(directory / name / "_data")
+        berth.account.own(directory / name)
+    berth.ok("run", "--rm", "-v", "/cargo", image, "true")
+    assert [path.name for path in directory.iterdir()] == ["cargo"]
+
+
 def test_prune_asks_and_takes_no_for_an_answer(berth):
     berth.ok("volume", "create", "cargo")
     out = berth.ok("volume", "prune", input="n\n")

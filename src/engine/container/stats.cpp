@@ -10,12 +10,12 @@
 #include "engine/state/journal.hpp"
 #include "json/value.hpp"
 #include "sys/file/file.hpp"
+#include "sys/machine/processors.hpp"
 
 namespace berth::engine {
 namespace {
 
 constexpr uint64_t kTickNs = 10'000'000;  // USER_HZ is 100 for all of /proc
-constexpr uint64_t kPage = 4096;          // statm counts in pages of this machine's size
 
 int64_t now_ns() {
   using namespace std::chrono;
@@ -145,7 +145,7 @@ void measure_processes(const std::vector<int64_t>& pids, Usage& usage) {
       if (auto ticks = read_ticks(*stat)) add(sum.cpu_ns, *ticks * kTickNs);
     }
     if (auto statm = read_proc(pid, "statm")) {
-      if (auto pages = word(*statm, 1)) add(sum.memory_bytes, *pages * kPage);
+      if (auto pages = word(*statm, 1)) add(sum.memory_bytes, *pages * sys::page_bytes());
     }
     if (auto io = read_proc(pid, "io")) {
       add(sum.read_bytes, line_of(*io, "read_bytes:"));

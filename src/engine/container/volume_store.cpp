@@ -56,6 +56,34 @@ Result<void> empty_directory(const sys::Fd& directory) {
   return {};
 }
 
+/// Removes what a killed make_volume() or remove_volume() left. The lock of a running one is on its
+/// directory.
+void remove_leftovers(const sys::Fd& directory, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    if (!name.starts_with(".gone-") && !name.starts_with(".new-")) continue;
+    auto left = sys::open_if_exists(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    if (!left.ok() || !*left) continue;
+    auto locked = sys::try_lock(**left, sys::LockMode::exclusive, name);
+    if (locked.ok() && *locked) ignore(sys::remove_tree(directory, name));
+  }
+}
+
+/// A directory `name` that remove_leftovers() leaves alone.
+struct Staged {
+  std::string name;
+  sys::Fd lock;
+};
+Result<Staged> make_staging(const sys::Fd& directory) {
+  while (true) {
+    std::string name = ".new-" + sys::random_hex(16);
+    TRY(sys::make_directory(directory, name, 0700));
+    auto made = TRY(sys::open_if_exists(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+    if (!made) continue;  // remove_leftovers() was faster
+    TRY(sys::wait_lock(*made, sys::LockMode::exclusive, name));
+    if (TRY(sys::stat_entry(directory, name))) return Staged{std::move(name), std::move(*made)};
+  }
+}
+
 /// Removes the anonymous volumes that `is_to_go` picks; failures go to the debug log.
 template <class Pick>
 void remove_anonymous(const Context& context, const Pick& is_to_go) {
@@ -65,9 +93,8 @@ void remove_anonymous(const Context& context, const Pick& is_to_go) {
   if (!directory.ok() || !*directory) return;
   auto names = sys::list_directory(**directory, ".");
   if (!names.ok()) return;
+  remove_leftovers(**directory, *names);
   for (const std::string& name : *names) {
-    // Left by a killed removal.
-    if (name.starts_with(".gone-")) static_cast<void>(sys::remove_tree(**directory, name).ok());
     if (name.size() != kMadeUp) continue;
     auto record = find_volume(context, name);
     bool picked = record.ok() && *record && (*record)->anonymous && is_to_go(**record);
@@ -111,19 +138,18 @@ Result<VolumeRecord> make_volume(const Context& context, VolumeRecord wish) {
   TRY(sys::make_directory(sys::cwd(), all, 0700));
   sys::Fd directory = TRY(sys::open_at(sys::cwd(), all, O_RDONLY | O_DIRECTORY));
   // Complete before it gets its name, so that no process sees half of it.
-  std::string staging = ".new-" + sys::random_hex(16);
-  TRY(sys::make_directory(directory, staging, 0700));
+  Staged staging = TRY(make_staging(directory));
   auto write = [&]() -> Result<void> {
-    TRY(sys::make_directory(directory, staging + "/" + kData, 0755));
-    TRY(sys::write_file(directory, staging + "/" + kRecord, json::write(wish), 0600));
-    return sys::rename_new(directory, staging, directory, wish.name);
+    TRY(sys::make_directory(directory, staging.name + "/" + kData, 0755));
+    TRY(sys::write_file(directory, staging.name + "/" + kRecord, json::write(wish), 0600));
+    return sys::rename_new(directory, staging.name, directory, wish.name);
   };
   auto written = write();
   if (written.ok()) {
     emit_event(context.paths, {"volume", "create", wish.name, {{"driver", wish.driver}}});
     return wish;
   }
-  static_cast<void>(sys::remove_tree(directory, staging).ok());
+  static_cast<void>(sys::remove_tree(directory, staging.name).ok());
   if (written.error().kind != Kind::exists) return std::move(written).error();
   auto other = TRY(find_volume(context, wish.name));  // another process was faster
   if (!other) return std::move(written).error();

@@ -108,11 +108,6 @@ Result<gpu::cdi::GenerateOptions> generate_options(const Context& context,
 }  // namespace
 
 Result<void> check_device(const std::string& text) {
-  if (text.starts_with('/')) {
-    return make_error(Kind::unsupported,
-                      "--device " + quote(text) + ": paths of devices are not supported yet",
-                      "a CDI name such as nvidia.com/gpu=0, or --gpus");
-  }
   TRY(oci::cdi::parse_name(text));
   return {};
 }

@@ -5,6 +5,10 @@
 
 namespace berth::sys {
 
+uint64_t page_bytes() {
+  return static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
 size_t online_processors() {
   long count = ::sysconf(_SC_NPROCESSORS_ONLN);
   return count > 0 ? static_cast<size_t>(count) : 1;

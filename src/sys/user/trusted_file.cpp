@@ -20,9 +20,11 @@ bool is_ours(uid_t owner) {
   return owner == kOverflowUid && !in_initial_user_namespace();
 }
 
-// The user's own group, which may write with a umask of 002, counts as the user.
+// A group of the user alone, which may write with a umask of 002, counts as the user. Systems that
+// make such groups give them the user's number; a primary group with another number may be shared.
 bool others_write(const struct stat& info) {
-  bool own_group = effective_uid() != 0 && info.st_gid == effective_gid();
+  bool own_group =
+      effective_uid() != 0 && info.st_gid == effective_gid() && effective_gid() == effective_uid();
   return (info.st_mode & S_IWOTH) != 0 || ((info.st_mode & S_IWGRP) != 0 && !own_group);
 }
 

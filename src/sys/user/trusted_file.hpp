@@ -11,7 +11,8 @@
 namespace berth::sys {
 
 /// Reads a file that only root and the effective user can have written: it belongs to one of them,
-/// and no other user may write to it, nor a group, except an ordinary user's own group. In a user
+/// and no other user may write to it, nor a group, except an ordinary user's own group, which has
+/// the number of the user. In a user
 /// namespace files of the outer root show the overflow id, which counts as root if we could not
 /// write the file. All this is checked on the open handle, so that the checked file is the one that
 /// is read. The directories of an absolute path are checked too. A directory with the sticky bit

@@ -45,6 +45,12 @@ TEST(Compare, a_program_that_needs_more_than_is_declared_is_a_lie) {
             "lie: declares broadwell; /app needs x86-64-v4 (found: note)");
 }
 
+TEST(Compare, a_feature_that_other_processors_have_too_means_a_level_of_x86_64) {
+  EXPECT_EQ(told(declared({{"cpu-features", "aes"}}), needs_level(2, true)), "");
+  EXPECT_EQ(told(declared({{"cpu-features", "aes"}}), needs_level(4, true)),
+            "lie: declares aes; /app needs x86-64-v4 (found: note)");
+}
+
 TEST(Compare, another_file_that_needs_more_is_a_remark) {
   EXPECT_EQ(told({}, needs_level(3, false)),
             "remark: declares no processor; /app needs x86-64-v3 (found: note)");

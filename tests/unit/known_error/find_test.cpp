@@ -157,6 +157,7 @@ TEST(Find, names_the_highest_version_that_a_loader_misses) {
   EXPECT_EQ(to_line(all[0]),
             "why: b needs glibc 2.38, and the image's is older; try: an image with glibc 2.38 or "
             "newer, or a build of the program for an older one");
+  EXPECT_EQ(all[0].line, 2U);  // the line that is shown, not the last of its kind
 }
 
 TEST(Find, a_line_shown_is_short_and_words_are_harmless) {

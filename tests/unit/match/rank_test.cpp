@@ -135,6 +135,18 @@ TEST(Rank, the_closest_level_is_taken_and_others_say_so) {
               testing::HasSubstr("entry sha256:000000000000 (x86-64-v3) is closer"));
 }
 
+TEST(Rank, an_entry_that_is_closer_counts_unless_its_code_is_worse) {
+  std::vector<Candidate> entries = {candidate(1, {{"cpu", "x86-64-v4"}, {"gpu", "compute_70"}}),
+                                    candidate(2, {{"cpu", "x86-64-v3"}, {"gpu", "sm_90"}}),
+                                    candidate(3, {{"cpu", "x86-64-v2"}, {"gpu", "sm_90"}})};
+  Ranking ranking =
+      rank(entries, node_of("cpu=skylake_avx512 gpu=sm_90 driver=570.10"), {}, Explain::all);
+  EXPECT_EQ(ranking.entries[1].verdict.outcome, Outcome::pass);
+  ASSERT_EQ(ranking.entries[2].verdict.outcome, Outcome::runs_but);
+  EXPECT_THAT(ranking.entries[2].verdict.decisive()->reason,
+              testing::HasSubstr("entry sha256:000000000000 (x86-64-v3) is closer"));
+}
+
 TEST(Rank, an_entry_for_a_feature_is_closer_than_one_that_does_without) {
   std::vector<Candidate> entries = {candidate(1, {}), candidate(2, {{"cpu", "x86-64-v4"}}),
                                     candidate(3, {{"cpu-features", "avx512_vnni"}}),

@@ -105,6 +105,8 @@ TEST(DriverFiles, a_copy_without_a_version_in_its_name_has_that_of_its_neighbour
   tree.files = {{"/usr/lib64/libcuda.so.1", elf()},
                 {"/usr/lib64/libnvidia-ptxjitcompiler.so.570.1", elf()}};
   EXPECT_THAT(found(tree), ElementsAre("/usr/lib64/libcuda.so.1 570.1 a default directory"));
+  tree.files["/usr/lib64/libcuda.so.550.1"] = elf();  // two versions: no one knows which it is
+  EXPECT_THAT(found(tree), ElementsAre("/usr/lib64/libcuda.so.1  a default directory"));
 }
 
 TEST(DriverFiles, a_compat_package_has_one_library) {
