@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hostile: nothing. The socket is in a directory that only the user can enter. Packets of clients
-// are validated nevertheless.
+// Hostile input: none. The socket is in a directory that only the user can enter. Packets of
+// clients are validated nevertheless.
 #include "monitor/clients.hpp"
 
 #include <algorithm>

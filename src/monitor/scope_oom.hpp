@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs as: berth-monitor, as the user. Capabilities: none. Hostile: nothing, the input is a count
-// by the kernel.
+// Runs as: berth-monitor, as the user. Capabilities: none. Hostile input: none, the input is a
+// count by the kernel.
 #pragma once
 
 #include <sys/types.h>

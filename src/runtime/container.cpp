@@ -91,8 +91,8 @@ Result<sys::Fd> take_descriptor(uint64_t number, const std::string& flag) {
   return TRY_CTX(std::move(taken), "cannot use " + flag);
 }
 
-/// Waits until the process that started us early says that the bundle exists, or at least the part
-/// of it that is needed to decide.
+/// The caller starts us before it has written the whole bundle: waits until the bundle is complete,
+/// or its config exists (kDecide). Then the plan is made, and request.decided waits for the rest.
 Result<void> await_bundle(const sys::Fd& caller, LaunchRequest& request) {
   if (TRY(await_word(caller)) != kDecide) return {};
   request.decided = [&caller]() -> Result<void> {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs as: berth-runtime. Capabilities: the caller's. Hostile: nothing; the environment comes from
-// the caller.
+// Runs as: berth-runtime. Capabilities: the caller's. Hostile input: none; the environment comes
+// from the caller.
 #pragma once
 
 #include <optional>

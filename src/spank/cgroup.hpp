@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moves berth to the right cgroup of a step. Runs as: slurmstepd, as root. Hostile: nothing.
+// Moves berth to the right cgroup of a step. Runs as: slurmstepd, as root. Hostile input: none.
 #pragma once
 
 #include <sys/types.h>

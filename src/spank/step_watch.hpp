@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs as: slurmstepd, as root. Hostile: nothing; the job can neither kill nor stop processes of
+// Runs as: slurmstepd, as root. Hostile input: none; the job can neither kill nor stop processes of
 // root.
 #pragma once
 

@@ -103,8 +103,7 @@ class Counter {
   std::map<std::string, uint64_t> by_program_;
 };
 
-/// Each step switches between the stepped process and this one; on one CPU that takes a tenth of
-/// the time.
+/// Each step switches between the stepped process and this one, which is faster on one CPU.
 void stay_on_this_cpu() {
   cpu_set_t cpus;
   CPU_ZERO(&cpus);

@@ -3,8 +3,7 @@
 """Instructions of a start in user mode, by program, beside those of another build.
 
 They hardly vary from run to run (by some hundred in millions), so a change of one percent shows on
-any machine, even a busy one. Single-stepping is slow: 'berth run' takes about seven minutes, so a
-comparison takes about twenty. The kernel's part does not show here: './dev bench runtime' has the
+any machine, even a busy one. Single-stepping is slow: a comparison takes about seven minutes. The kernel's part does not show here: './dev bench runtime' has the
 system calls. The starts: 'berth run --rm --network none IMAGE /bin/true' of an imported image, and
 'berth-runtime run' of a bundle with Docker's seccomp profile. Each is run twice before it is counted.
 

@@ -47,11 +47,12 @@ std::vector<std::string> keys_beside(const RunRequest& request, const gpu::Choic
 
 /// Chooses GPUs of `inventory` for `wish` of the container `id`, waiting for them if `request` asks
 /// for that. Also chooses the MPS share that the container uses: its own, or that of the container
-/// that shares its GPUs. With Leasing::take, no other container gets exclusive GPUs of this lease
-/// from then on. With Leasing::change, widens the lease in the container's bundle. `beside`: from
-/// keys_beside(). Errors: those of gpu::select() and gpu::Ledger, not_found (--gpus from: no such
-/// container), denied (that container belongs to another user), interrupted (a signal while
-/// waiting), and those of share_of() and check_share().
+/// that shares its GPUs. With Leasing::take, takes the lease in the ledger: from then on no
+/// container outside its group gets these GPUs if the lease is exclusive, and none gets them
+/// exclusively if it is not. With Leasing::change, widens the lease in the container's bundle.
+/// `beside`: from keys_beside(). Errors: those of gpu::select() and gpu::Ledger, not_found (--gpus
+/// from: no such container), denied (that container belongs to another user), interrupted (a signal
+/// while waiting), and those of share_of() and check_share().
 Result<LeasedGpus> lease_gpus(const Context& context, const RunRequest& request,
                               const std::string& id, gpu::Request wish, const policy::Gpu& site,
                               const gpu::Inventory& inventory,

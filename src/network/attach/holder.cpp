@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs as: root of the user's namespace. Capabilities used: CAP_SYS_ADMIN and CAP_NET_ADMIN there.
-// Hostile: nothing; records and sockets are in a directory that belongs to the user.
+// Hostile input: none; records and sockets are in a directory that belongs to the user.
 #include "network/attach/holder.hpp"
 
 #include <fcntl.h>

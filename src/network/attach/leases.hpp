@@ -10,7 +10,8 @@
 
 namespace berth::network {
 
-/// The present process `pid`. Errors: not_found.
+/// The process that has `pid` now: with its start time, so that no later one is taken for it.
+/// Errors: not_found.
 Result<ProcessName> name_process(int pid);
 /// Whether exactly that process lives, not another one that got the same pid.
 bool lives(const ProcessName& process);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs as: berth-network, as root or as id 0 of a user namespace, for berth-runtime. Capabilities
 // used: CAP_NET_ADMIN here and in the container's network namespace, CAP_SYS_ADMIN to enter it.
-// Hostile: nothing; at attach no process of the container runs yet, and names of containers never
-// become part of rules.
+// Hostile input: none; at attach no process of the container runs yet, and names of containers
+// never become part of rules.
 #include "network/attach/serve.hpp"
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs as: berth-runtime. Capabilities: the caller's. Hostile: nothing; berth-scope is our own
+// Runs as: berth-runtime. Capabilities: the caller's. Hostile input: none; berth-scope is our own
 // program, and systemd belongs to the machine.
 #pragma once
 

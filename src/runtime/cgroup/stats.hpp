@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs as: berth-runtime. Capabilities: the caller's. Hostile: nothing; the files come from the
+// Runs as: berth-runtime. Capabilities: the caller's. Hostile input: none; the files come from the
 // kernel.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs as: the container's first process, or one of exec. Capabilities: the caller's.
-// Hostile: nothing; the values come from a config that the plan has validated.
+// Hostile input: none; the values come from a config that the plan has validated.
 #pragma once
 
 #include "base/result.hpp"

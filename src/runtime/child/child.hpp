@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs as: berth-runtime. Capabilities: the caller's. Hostile: nothing; the child is ours until it
-// executes the container's program, and the agent at listenerPath belongs to the caller.
+// Runs as: berth-runtime. Capabilities: the caller's. Hostile input: none; the child is ours until
+// it executes the container's program, and the agent at listenerPath belongs to the caller.
 #pragma once
 
 #include <cstdint>

@@ -24,6 +24,7 @@
 
 #include "base/text.hpp"
 #include "runtime/seccomp/bpf_filter.hpp"
+#include "runtime/seccomp/i386_calls.hpp"
 
 namespace berth::runtime {
 namespace {
@@ -214,7 +215,14 @@ Result<std::vector<Architecture>> parse_architectures(const std::vector<std::str
   return found;
 }
 
-std::optional<uint32_t> new_call(const Architecture& arch, std::string_view name) {
+/// Nothing for a name that the architecture does not have.
+std::optional<uint32_t> find_call(const Architecture& arch, const std::string& name) {
+  if (arch.token == SCMP_ARCH_X86) {
+    if (auto number = find_i386_call(name)) return number;
+  }
+  int known = seccomp_syscall_resolve_name_arch(arch.token, name.c_str());
+  if (known >= 0) return static_cast<uint32_t>(known);
+  if (known != __NR_SCMP_ERROR) return std::nullopt;
   for (const auto& call : kNewCalls) {
     if (call.name == name) return call.number | (arch.token == SCMP_ARCH_X32 ? kX32Bit : 0);
   }
@@ -336,15 +344,12 @@ void Compiler::collect_multiplexed(const Multiplexed& call, uint32_t order) {
 void Compiler::collect(const Architecture& arch) {
   for (uint32_t order = 0; order < rules_.size(); ++order) {
     for (const auto& name : *rules_[order].names) {
-      int number = seccomp_syscall_resolve_name_arch(arch.token, name.c_str());
-      if (number >= 0) {
-        uses_.push_back({static_cast<uint32_t>(number), order, nullptr});
-        continue;
-      }
-      if (number == __NR_SCMP_ERROR) {
-        if (auto known = new_call(arch, name)) uses_.push_back({*known, order, nullptr});
-      } else if (arch.token == SCMP_ARCH_X86) {
-        if (const auto* call = find_multiplexed(name)) collect_multiplexed(*call, order);
+      const Multiplexed* multiplexed =
+          arch.token == SCMP_ARCH_X86 ? find_multiplexed(name) : nullptr;
+      if (multiplexed != nullptr) {
+        collect_multiplexed(*multiplexed, order);
+      } else if (auto number = find_call(arch, name)) {
+        uses_.push_back({*number, order, nullptr});
       }
     }
   }

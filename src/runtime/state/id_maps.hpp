@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs as: berth-runtime. Capabilities: the caller's. Hostile: nothing; the kernel checks the maps.
+// Runs as: berth-runtime. Capabilities: the caller's. Hostile input: none; the kernel checks the
+// maps.
 #pragma once
 
 #include <sys/types.h>

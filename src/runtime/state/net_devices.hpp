@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs as: berth-runtime, while the container's process waits. Capabilities: the caller's; needs
-// CAP_NET_ADMIN over both network namespaces. Hostile: nothing; names come from the config, and no
-// process of the container runs yet.
+// CAP_NET_ADMIN over both network namespaces. Hostile input: none; names come from the config, and
+// no process of the container runs yet.
 #pragma once
 
 #include <sys/types.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs as: both sides of the clone. Capabilities: none needed. Hostile: nothing; both ends are ours
-// until the container's program runs, and exec closes the child's end.
+// Runs as: both sides of the clone. Capabilities: none needed. Hostile input: none; both ends are
+// ours until the container's program runs, and exec closes the child's end.
 #pragma once
 
 #include <cstdint>

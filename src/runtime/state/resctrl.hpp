@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs as: berth-runtime. Capabilities: those of root of the machine; resctrl permits no other
-// user. Hostile: nothing; the plan has checked the names.
+// user. Hostile input: none; the plan has checked the names.
 #pragma once
 
 #include <sys/types.h>

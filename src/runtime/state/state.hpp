@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs as: berth-runtime. Capabilities: the caller's. Hostile: nothing below --root, where only the
-// caller can write (mode 0700, and the owner is checked).
+// Runs as: berth-runtime. Capabilities: the caller's. Hostile input: none below --root, where only
+// the caller can write (mode 0700, and the owner is checked).
 #pragma once
 
 #include <sys/types.h>
