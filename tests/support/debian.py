@@ -69,10 +69,12 @@ def index(suite, components):
             (place / name).mkdir(parents=True)
         (place / "status").touch()
         (place / "sources.list").write_text(f"deb {mirror()} {suite} {components}\n")
-        options = {"Dir::Etc::SourceList": "sources.list", "Dir::Etc::SourceParts": "parts", "Dir::Cache": "cache",
-                   "Dir::State::Lists": "lists", "Dir::State::Status": "status"}
-        flags = [word for key, value in options.items() for word in ("-o", f"{key}={place / value}")]
-        _run("apt-get", "-q", "-o", "APT::Sandbox::User=root", *flags, "update")
+        options = {"Dir::Etc::SourceList": place / "sources.list", "Dir::Etc::SourceParts": place / "parts",
+                   "Dir::Cache": place / "cache", "Dir::State::Lists": place / "lists",
+                   "Dir::State::Status": place / "status"}
+        options |= {"Acquire::Retries": 0, "APT::Sandbox::User": "root"}
+        flags = [word for key, value in options.items() for word in ("-o", f"{key}={value}")]
+        _run("apt-get", "-q", *flags, "--error-on=any", "update")
         told = _run("apt-cache", *flags, "dumpavail").stdout
     return [dict(re.findall(r"^(\S+): (.*)$", one, re.M)) for one in told.split("\n\n") if one.strip()]
 
