@@ -36,8 +36,7 @@ from support import debian, kept
 
 RECIPE = "1"  # change it with the recipe below
 COMPONENTS = "contrib non-free non-free-firmware"
-# Debian's sources of a branch: (suite, source package), the first that the mirror has. "cuda" is the package that
-# tells whether it does.
+# Debian's sources of a branch: (suite, source package), the first that the mirror has with libcuda of this branch.
 BRANCHES = {
     "340": [("sid", "nvidia-graphics-drivers-legacy-340xx")],
     "390": [("bullseye", "nvidia-graphics-drivers-legacy-390xx"), ("sid", "nvidia-graphics-drivers-legacy-390xx")],
@@ -126,19 +125,29 @@ def _of_source(suite, source):
             if one.get("Source", one["Package"]).split()[0] == source and one.get("Section", "") != "non-free/oldlibs"}
 
 
+@functools.cache
+def _unreachable(suite):
+    """Why the index of a suite cannot be had, or ""."""
+    try:
+        debian.index(suite, COMPONENTS)
+    except subprocess.CalledProcessError as error:
+        return f"the index of {suite} cannot be fetched: {error.output.strip().splitlines()[-1]}"
+    return ""
+
+
 def _origin(branch):
     """(suite, source package), or Unavailable."""
     tried = []
     for suite, source in BRANCHES[branch]:
-        try:
-            found = _of_source(suite, source)
-        except subprocess.CalledProcessError as error:
-            tried.append(f"the index of {suite} cannot be fetched: {error.output.strip().splitlines()[-1]}")
+        if reason := _unreachable(suite):
+            tried.append(reason)
             continue
-        cuda = [name for name in found if re.fullmatch(r"libcuda1|libnvidia-.*-cuda1", name)]
-        if cuda and found[cuda[0]]["Version"].startswith(f"{branch}."):
+        found = _of_source(suite, source)
+        of = source.removeprefix("nvidia-graphics-drivers").removeprefix("-")
+        cuda = f"libnvidia-{of}-cuda1" if of else "libcuda1"
+        if found.get(cuda, {}).get("Version", "").startswith(f"{branch}."):
             return suite, source
-        tried.append(f"the mirror has no libcuda of {branch} in {suite} ({source})")
+        tried.append(f"the mirror has no {cuda} {branch} in {suite}")
     raise Unavailable("; ".join(tried))
 
 
