@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NVIDIA's user-space drivers as Debian distributes them, each installed once in a minimal Debian and kept, with no
-GPU and no kernel module needed.
+"""NVIDIA's user-space drivers as Debian distributes them, each installed once in a minimal Debian and kept.
+No GPU and no kernel module is needed.
 
 usage: real_drivers.py [BRANCH…]                                    makes what is missing and prints a table
        real_drivers.py --tree DIR [--layout LAYOUT] [--gpus COUNT] BRANCH…
