@@ -153,7 +153,8 @@ class Tree:
         self.layout = Layout(options.layout, self.arch, self.version)
         self.libdir = options.libdir or self.layout.libdir
         self.libdir32 = self.layout.libdir32
-        self.gpus = gpus_of(options.kind)
+        self.branch = int(self.version.split(".")[0])
+        self.gpus = gpus_of(options.kind)[:options.gpus]
         self.groups = groups_of(options)
         self.cache = []
 
@@ -275,8 +276,15 @@ class Tree:
 
     # procfs and sysfs.
 
+    @property
+    def has_capabilities(self):
+        """MIG, and nodes that only give a permission."""
+        return self.branch >= 450
+
     def capability_minors(self):
         """Paths and minors of the existing capabilities."""
+        if not self.has_capabilities:
+            return []
         rows = [("config", 1), ("monitor", 2)]
         for gpu in self.gpus:
             for gi, ci, _, _ in gpu.slices:
@@ -319,6 +327,8 @@ class Tree:
             base = f"{proc}/capabilities"
             where = f"{base}/mig/{path}" if "/" not in path else f"{base}/{path.replace('/', '/mig/', 1)}"
             self.write(where, f"DeviceFileMinor: {minor}\nDeviceFileMode: 292\nDeviceFileModify: 1\n")
+        if not self.has_capabilities:
+            return
         self.write(f"{proc}/capabilities/fabric-imex-mgmt",
                    "DeviceFileMinor: 0\nDeviceFileMode: 292\nDeviceFileModify: 1\n")
         self.write("proc/driver/nvidia-caps/mig-minors", self.mig_minors())
@@ -336,11 +346,13 @@ class Tree:
         return "".join(f"{label}: \t {value}\n" for label, value in lines)
 
     def majors(self):
-        rows = [(1, "mem"), (5, "/dev/tty"), (195, "nvidia"), (195, "nvidia-modeset"), (195, "nvidiactl")]
+        names = ("nvidia", "nvidia-modeset", "nvidiactl") if self.branch >= 545 else ("nvidia-frontend",)
+        rows = [(1, "mem"), (5, "/dev/tty"), *((195, name) for name in names)]
         if not self.options.no_uvm:
             rows.append((self.options.uvm_major, "nvidia-uvm"))
-        rows += [(self.options.caps_major, "nvidia-caps"),
-                 (self.options.caps_major - 1, "nvidia-caps-imex-channels")]
+        if self.has_capabilities:
+            rows += [(self.options.caps_major, "nvidia-caps"),
+                     (self.options.caps_major - 1, "nvidia-caps-imex-channels")]
         if self.options.no_module or not self.gpus:
             rows = rows[:2]
         rows += [(226, "drm")] + [(group.major, group.driver) for group in self.groups if group.driver]
@@ -349,7 +361,7 @@ class Tree:
 
     def sysfs(self):
         self.write("proc/sys/kernel/osrelease", KERNEL + "\n")
-        self.write("sys/module/firmware_class/parameters/path", "\n")
+        self.write("sys/module/firmware_class/parameters/path", f"{self.options.firmware_path}\n")
         if not self.options.no_module:
             self.write("sys/module/nvidia/version", self.version + "\n")
             self.write("sys/module/nvidia/initstate", "live\n")
@@ -421,24 +433,26 @@ class Tree:
             os.chmod(where, 0o644)
 
     def make_nvidia(self):
-        self.libraries()
-        self.decoys()
-        self.programs_and_files()
-        self.system_profile()
-        self.loader_files()
+        if not self.options.machine_only:
+            self.libraries()
+            self.decoys()
+            self.programs_and_files()
+            self.system_profile()
+            self.loader_files()
         if not self.options.no_module:
             self.procfs()
         self.majors()
         self.sysfs()
         self.group_files()
         self.devices()
-        self.nvml()
+        if not self.options.machine_only:
+            self.nvml()
         for node in self.options.node:
             number, _, cpus = node.partition("=")
             self.write(f"sys/devices/system/node/node{number}/cpulist", f"{cpus}\n")
 
     def make(self):
-        if os.path.lexists(self.root) and os.listdir(self.root):
+        if not self.options.machine_only and os.path.lexists(self.root) and os.listdir(self.root):
             sys.exit(f"driver_tree.py: '{self.root}' is not empty")
         os.makedirs(self.root, exist_ok=True)
         os.umask(0o022)
@@ -446,8 +460,9 @@ class Tree:
             synthetic_drm.make(self)
         else:
             self.make_nvidia()
-        self.write("SYNTHETIC", f"A driver tree made for tests ({self.options.kind}).\n"
-                                f"Its list of files is: {self.manifest.origin}\n")
+        origin = ("Its kernel files and devices are synthetic; the driver's files were there before.\n"
+                  if self.options.machine_only else f"Its list of files is: {self.manifest.origin}\n")
+        self.write("SYNTHETIC", f"A driver tree made for tests ({self.options.kind}).\n{origin}")
 
 
 class Group:
@@ -496,6 +511,10 @@ def arguments():
     parser.add_argument("dir")
     parser.add_argument("--manifest", default=DEFAULT_MANIFEST)
     parser.add_argument("--version", help="of the kernel module and the files")
+    parser.add_argument("--gpus", type=int, metavar="COUNT", help="only the first COUNT GPUs")
+    parser.add_argument("--machine-only", action="store_true",
+                        help="NVIDIA: proc, sys and dev alone, in a directory that may have a driver's files")
+    parser.add_argument("--firmware-path", default="", metavar="PATH", help="the kernel's own directory of firmware")
     parser.add_argument("--library-version", help="of the files alone: not the module's")
     parser.add_argument("--arch", choices=sorted(MACHINES))
     parser.add_argument("--layout", default="multiarch",
