@@ -67,7 +67,7 @@ FlagTable build_flags(BuildOptions& o) {
       {"target", 0, "STAGE", "Build up to this stage", &o.request.target},
       {"platform", 0, "OS/ARCH", "Platform to build for instead of this machine's",
        &o.request.platform},
-      {"pull", 0, "", "Ask the registry for base images, even if the store has them",
+      {"pull", 0, "", "Ask the registry for base images, even if they are already in the store",
        &o.request.pull},
       {"no-cache", 0, "", "Do not use the build cache", &o.request.no_cache},
       {"quiet", 'q', "", "Print only the image's id", &o.request.quiet},
