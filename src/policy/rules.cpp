@@ -439,6 +439,7 @@ Needs needs_of(const std::vector<PlacedRule>& rules) {
     out.groups = out.groups || !when.group.empty();
     out.group_names = out.group_names || names_one(when.group);
     out.node = out.node || !when.feature.empty() || !when.gpu.empty();
+    out.image_names = out.image_names || !when.image.empty();
   };
   for (const PlacedRule& placed : rules) {
     const Rule& rule = placed.rule;

@@ -129,6 +129,7 @@ struct Needs {
   bool group_names = false;
   bool node = false;  ///< features or types of GPUs
   bool user = false;  ///< the user's name or home
+  bool image_names = false;
 };
 Needs needs_of(const std::vector<PlacedRule>& rules);
 

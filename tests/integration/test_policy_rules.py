@@ -244,6 +244,19 @@ def test_a_condition_on_an_image_sees_what_it_was_pulled_as(berth, busybox, site
         assert line.startswith("berth: the site refuses this container: not that one (rule 'old')")
 
 
+def test_a_condition_on_an_image_sees_all_names_of_what_was_loaded_here(berth, busybox, site, work):
+    berth.ok("pull", "--quiet", busybox)
+    berth.ok("tag", busybox, "mine:1")
+    berth.ok("save", "-o", work / "mine.tar", "mine:1")
+    berth.ok("rmi", "-f", busybox, "mine:1")
+    berth.ok("load", "-i", work / "mine.tar")
+    berth.ok("tag", "mine:1", "other:1")
+    flags = site.apply(a='[[rule]]\nname = "old"\nwhen = { image = "mine:1" }\nrefuse = "not that one"\n')
+    for _ in range(2):
+        line = berth.fail(*flags, "run", "--rm", "other:1", "true")
+        assert line.startswith("berth: the site refuses this container: not that one (rule 'old')")
+
+
 @pytest.mark.profiles("root")
 def test_what_is_built_on_comes_from_where_the_site_says(berth, busybox, site, work):
     place = work / "project"

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "engine/image/store.hpp"
 #include "engine/node/node.hpp"
 #include "engine/node/slurm_features.hpp"
 #include "image/reference.hpp"
@@ -45,12 +46,22 @@ std::string resolved_path(const std::string& path) {
   return whole.ok() ? *whole : path;
 }
 
-Strings spellings_of(const RunRequest& request, const image::Image* image) {
-  if (!is_of_store(request)) return {resolved_path(request.rootfs.value_or(request.image))};
+/// All names by which rules know the image. `needed`: some rule asks for them; otherwise the other
+/// names of an image in the store, for which all records are read, are left out.
+Result<Strings> spellings_of(const Context& context, const RunRequest& request,
+                             const image::Image* image, bool needed) {
+  if (!is_of_store(request)) return Strings{resolved_path(request.rootfs.value_or(request.image))};
   Strings out = {request.image};
   auto reference = image::Reference::parse(request.image);
   if (reference.ok()) add_spellings(*reference, out);
   if (image == nullptr) return out;
+  // A start by name has read only the record of that name.
+  std::optional<image::Image> whole;
+  if (needed && !image->id.empty()) {
+    image::Store store = TRY(open_store(context));
+    whole = TRY(store.find_image(image->id.text()));
+    if (whole) image = &*whole;
+  }
   for (const image::Reference& other : image->references) add_spellings(other, out);
   for (const image::Reference& source : image->sources) add_spellings(source, out);
   return out;
@@ -142,7 +153,7 @@ Result<policy::Facts> facts_of(const Context& context, const RunRequest& request
                                const image::Image* image, policy::Needs needs) {
   policy::Facts facts;
   TRY(add_caller(context, needs, facts));
-  facts.image = spellings_of(request, image);
+  facts.image = TRY(spellings_of(context, request, image, needs.image_names));
   oci::ContainerDefaults defaults;
   if (image != nullptr) {
     defaults = image->config.config;
