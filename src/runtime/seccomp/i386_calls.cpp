@@ -14,7 +14,7 @@ struct I386Call {
 
 constexpr I386Call kI386Calls[] = {
     {"", 0},
-#include "i386_calls.inc"
+#include <i386_calls.inc>  // made by CMakeLists.txt
 };
 static_assert(std::ranges::is_sorted(kI386Calls, {}, &I386Call::name));
 
