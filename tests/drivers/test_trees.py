@@ -24,12 +24,7 @@ LEFT_OUT = {
 
 # What Berth does not find yet: layout, branch, names, reason.
 NOT_YET = (
-    ("*", "340", {"libEGL", "libGLESv1_CM", "libGLESv2"},
-     "these need neither libnvidia-glcore nor libnvidia-eglcore, so they are taken for another vendor's"),
-    ("*", "470", {"libnvidia-nvvm"}, "its file is libnvidia-nvvm.so.4.0.0, without the driver's version"),
-    ("*", "*", {"libglx"}, "the X server's module was named so until 390"),
-    ("debian", "*", {"libglxserver_nvidia"}, "it is in /usr/lib/nvidia/BRANCH, by a link in /usr/lib/nvidia"),
-    ("nixos", "*", {"libglxserver_nvidia", "nvidia_drv"}, "the store has them where no link in /run leads"),
+    ("nixos", "*", {"libglx", "libglxserver_nvidia", "nvidia_drv"}, "the store has them where no link in /run leads"),
 )
 PLACES = [pytest.param((branch, layout), id=f"{branch}-{layout}")
           for branch in real_drivers.BRANCHES for layout in driver_layouts.LAYOUTS]
@@ -94,9 +89,7 @@ print(f"{version.value // 1000}.{version.value % 1000 // 10}")
 """
 
 
-@pytest.mark.parametrize("branch", [
-    pytest.param(branch, marks=pytest.mark.xfail(strict=True, reason="not in the table of branches"))
-    if branch == "340" else branch for branch in real_drivers.BRANCHES])
+@pytest.mark.parametrize("branch", real_drivers.BRANCHES)
 def test_the_version_of_cuda_is_what_libcuda_says(berth, trees, branch):
     tree = trees(branch, "nixos")
     (library,) = (path for path in given(inventory(berth, tree)) if f"/libcuda.so.{tree.version}" in path
@@ -138,9 +131,7 @@ def test_sonames_are_those_of_the_files(berth, trees, place):
             assert row["soname"] == driver_layouts.soname(pathlib.Path(path)), path
 
 
-@pytest.mark.parametrize("branch", [
-    pytest.param(branch, marks=pytest.mark.xfail(strict=True, reason="libnvidia-cbl needs libnvidia-fatbinaryloader"))
-    if branch == "418" else branch for branch in real_drivers.BRANCHES])
+@pytest.mark.parametrize("branch", real_drivers.BRANCHES)
 def test_what_a_library_needs_comes_with_the_same_capabilities(berth, trees, branch):
     rows = [row for row in given(inventory(berth, trees(branch, "debian"))).values()
             if row["soname"] and "i386" not in row["path"]]
@@ -191,10 +182,8 @@ def test_firmware_and_configuration_are_given(berth, trees, place):
 
 
 # Layout, and the branches of the kernel module and of the links.
-NOT_SELECTED = pytest.mark.xfail(strict=True, reason="directories of branches that are not selected are not searched")
 TWO = [("two-ubuntu", ("535", "550")), ("two-ubuntu", ("550", "535")), ("two-ubuntu", ("470", "535")),
-       ("two-debian", ("470", "450")), pytest.param("two-debian", ("450", "470"), marks=NOT_SELECTED),
-       pytest.param("two-debian", ("390", "470"), marks=NOT_SELECTED)]
+       ("two-debian", ("470", "450")), ("two-debian", ("450", "470")), ("two-debian", ("390", "470"))]
 
 
 @pytest.mark.parametrize("layout, branches", TWO)
@@ -207,7 +196,6 @@ def test_of_two_drivers_that_of_the_kernel_is_found(berth, layout, branches):
         assert [path for path in given(listed) if other in path] == []
 
 
-@pytest.mark.xfail(strict=True, reason="the selected branch's programs are taken, whatever the libraries' version")
 def test_of_two_drivers_the_programs_are_those_of_the_libraries(berth):
     with driver_layouts.room() as room:
         tree = driver_layouts.make_pair("two-debian", driver("470"), driver("450"), room / "two")

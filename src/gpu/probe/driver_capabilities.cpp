@@ -30,7 +30,7 @@ constexpr std::array kLibraries = {
     LibraryName{"libnvidia-compiler", "compute"},
     LibraryName{"libnvidia-pkcs11", "compute"},
     LibraryName{"libnvidia-pkcs11-openssl3", "compute"},
-    LibraryName{"libnvidia-nvvm", "compute,video"},
+    LibraryName{"libnvidia-nvvm", "compute,video", Version::either},
     LibraryName{"libnvidia-nvvm70", "compute,video", Version::own},
     LibraryName{"libnvidia-tileiras", "compute"},
     LibraryName{"libvdpau_nvidia", "video"},
@@ -94,11 +94,12 @@ std::string_view driver_version_of(std::string_view file_name) {
   size_t dot = file_name.find(".so.");
   if (dot == std::string_view::npos) return {};
   std::string_view version = file_name.substr(dot + 4);
-  // "570.133.20", "535.54.03", "390.157": at least two numbers, unlike the "1" of a SONAME.
+  // "570.133.20", "390.157", but not the "1" of a SONAME or the "4.0.0" of libnvidia-nvvm.
   bool numbers = version.find_first_not_of("0123456789.") == std::string_view::npos;
   auto parts = split(version, '.');
   bool whole = std::ranges::none_of(parts, [](auto part) { return part.empty(); });
-  return numbers && whole && parts.size() >= 2 ? version : std::string_view();
+  bool is_drivers = parts.size() >= 2 && parts[0].size() >= 3;
+  return numbers && whole && is_drivers ? version : std::string_view();
 }
 
 // nvidia-modprobe (setuid) and nvidia-settings are left out: no container needs them.

@@ -15,9 +15,10 @@ struct LibraryName {
   enum class Version {
     driver,  ///< its file name ends with the driver's version
     own,     ///< its file name ends with a version of its own, or with the number of its SONAME
+    either,  ///< one or the other, depending on the driver
   } version = Version::driver;
   /// Mesa and GLVND use this name too: the file is the driver's only if it needs libnvidia-glcore
-  /// or libnvidia-eglcore.
+  /// or libnvidia-eglcore, or if the driver has nothing for GLVND (before 361).
   bool contested = false;
 };
 
@@ -28,7 +29,8 @@ const LibraryName* find_library_name(std::string_view base);
 /// is not the driver's.
 std::vector<std::string> library_capabilities(std::string_view base);
 
-/// "libcuda.so.570.133.20" → "570.133.20"; empty when no version of a driver follows ".so.".
+/// "libcuda.so.570.133.20" → "570.133.20"; empty when no version of a driver follows ".so.": these
+/// have two numbers or more, of which the first has three digits.
 std::string_view driver_version_of(std::string_view file_name);
 
 struct NamedFile {

@@ -25,9 +25,14 @@ constexpr std::array<std::string_view, 8> kProgramDirectories = {"/usr/bin",
 constexpr std::array<std::string_view, 4> kConfigDirectories = {
     "/etc", "/usr/local/share", "/usr/share", "/usr/local/nvidia/share"};
 // Directories of X modules: below a library directory, and those of the X servers of distributions.
-constexpr std::array<std::string_view, 6> kModulePlaces = {
-    "/nvidia/xorg",          "/xorg/modules/updates/drivers", "/xorg/modules/updates/extensions",
-    "/xorg/modules/drivers", "/xorg/modules/extensions",      "/modules/drivers"};
+constexpr std::array<std::string_view, 7> kModulePlaces = {
+    "/nvidia",  // Debian: links to the selected branch
+    "/nvidia/xorg",
+    "/xorg/modules/updates/drivers",
+    "/xorg/modules/updates/extensions",
+    "/xorg/modules/drivers",
+    "/xorg/modules/extensions",
+    "/modules/drivers"};
 constexpr std::array<std::string_view, 4> kModuleRoots = {"/usr/lib64", "/usr/lib",
                                                           "/usr/X11R6/lib64", "/usr/X11R6/lib"};
 constexpr std::string_view kEverything = "compute,utility,graphics,display,video,ngx,compat32";
@@ -55,7 +60,7 @@ class Files {
  private:
   void take_programs();
   void take_modules();
-  void take_module(const std::string& name, const std::string& container_name);
+  void take_module(const std::string& name, const std::string& version);
   void take_firmware();
   void take_sockets();
   void take_service_directories();
@@ -73,6 +78,17 @@ class Files {
     for (const std::string& directory : library_directories_) {
       out.push_back(directory.substr(0, directory.rfind('/')) + std::string(name));
     }
+    return out;
+  }
+  /// "/usr/lib/nvidia/tesla-450" for the libraries in "/usr/lib/x86_64-linux-gnu/nvidia/tesla-450":
+  /// Debian's packages have the programs of each branch there.
+  std::vector<std::string> program_directories() const {
+    std::vector<std::string> out = beside_libraries("/bin");
+    for (const std::string& directory : library_directories_) {
+      size_t at = directory.find("/nvidia/");
+      if (at != std::string::npos) out.push_back("/usr/lib" + directory.substr(at));
+    }
+    out.insert(out.end(), kProgramDirectories.begin(), kProgramDirectories.end());
     return out;
   }
   /// Takes `file` from the first of `directories` that has it.
@@ -109,8 +125,7 @@ void Files::take_first(FileKind kind, const NamedFile& file,
 // Programs next to the libraries belong to the same driver. A root with several drivers may also
 // have programs of the others.
 void Files::take_programs() {
-  std::vector<std::string> directories = beside_libraries("/bin");
-  directories.insert(directories.end(), kProgramDirectories.begin(), kProgramDirectories.end());
+  std::vector<std::string> directories = program_directories();
   for (const NamedFile& program : program_names()) {
     take_first(FileKind::binary, program, directories);
   }
@@ -130,21 +145,24 @@ void Files::take_configs() {
 void Files::take_modules() {
   const std::string& version = inventory_.driver.library_version;
   if (version.empty()) return;
-  take_module("nvidia_drv.so", "nvidia_drv.so");
-  // The X server loads the name without the version.
-  take_module("libglxserver_nvidia.so." + version, "libglxserver_nvidia.so");
+  take_module("nvidia_drv.so", "");
+  take_module("libglxserver_nvidia.so", version);
+  take_module("libglx.so", version);  // its name until 390
 }
 
-void Files::take_module(const std::string& name, const std::string& container_name) {
+// The X server loads `name`, which may be a link to the file with `version` at its end.
+void Files::take_module(const std::string& name, const std::string& version) {
+  const std::string file = version.empty() ? name : name + "." + version;
   std::vector<std::string> roots = library_directories_;
   roots.insert(roots.end(), kModuleRoots.begin(), kModuleRoots.end());
   for (const std::string& directory : roots) {
     for (std::string_view place : kModulePlaces) {
       std::string where = fmt::format("{}{}", directory, place);
-      auto object = open_elf(root_, where + "/" + name, inventory_.damaged);
-      if (!object || object->fit != Fit::native) continue;
-      add(FileKind::module, object->host_path, name, where + "/" + container_name,
-          "graphics,display");
+      auto object = open_elf(root_, where + "/" + file, inventory_.damaged);
+      if (!object) object = open_elf(root_, where + "/" + name, inventory_.damaged);
+      if (!object || object->fit != Fit::native || !object->host_path.ends_with("/" + file))
+        continue;
+      add(FileKind::module, object->host_path, file, where + "/" + name, "graphics,display");
       return;
     }
   }

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "base/text.hpp"
@@ -58,7 +59,7 @@ struct Candidate {
   const LibraryName* library = nullptr;
   std::string directory;  ///< below the root
   std::string name;
-  std::string version;  ///< version of the driver; empty for a library with a version of its own
+  std::string version;  ///< of the driver; empty if the file has a version of its own
 };
 
 class Search {
@@ -74,6 +75,7 @@ class Search {
     choose_version();
     keep_one_tls();
     take_libraries();
+    complete_capabilities();
     return std::move(taken_from_);
   }
 
@@ -84,6 +86,7 @@ class Search {
 
  private:
   Result<void> collect_directories();
+  Result<void> add_branches(const std::string& directory);
   Result<void> read_loader_cache();
   Result<void> read_loader_conf(const std::string& path, int depth);
   Result<void> read_included(std::string_view pattern, int depth);
@@ -91,14 +94,20 @@ class Search {
   void choose_version();
   void keep_one_tls();
   void take_libraries();
+  void complete_capabilities();
   bool take_library(const Candidate& candidate);
   std::optional<DriverFile> open_library(const Candidate& candidate);
   std::optional<ElfObject> open_candidate(const Candidate& candidate) {
     return open_elf(root_, candidate.directory + "/" + candidate.name, inventory_.damaged);
   }
   bool is_of_version(const Candidate& candidate) const {
-    return candidate.library->version == LibraryName::Version::driver &&
-           candidate.version == inventory_.driver.library_version;
+    return !candidate.version.empty() && candidate.version == inventory_.driver.library_version;
+  }
+  /// Whether the driver has a libGLX_nvidia, which GLVND's libGL loads.
+  bool has_part_of_glvnd() const {
+    return std::ranges::any_of(candidates_, [&](const Candidate& candidate) {
+      return candidate.library->base == "libGLX_nvidia" && is_of_version(candidate);
+    });
   }
   void add_directory(std::string path) {
     if (path.starts_with('/')) directories_.push_back(std::move(path));
@@ -111,14 +120,15 @@ class Search {
   std::set<std::string> seen_;  ///< directories, resolved
   std::vector<Candidate> candidates_;
   std::vector<std::string> taken_from_;
+  std::map<std::string, std::vector<std::string>> needed_;  ///< SONAMEs, by the path of the library
 };
 
 Result<void> Search::collect_directories() {
   TRY(read_loader_cache());
   TRY(read_loader_conf("/etc/ld.so.conf", 0));
   for (std::string_view triplet : {kTriplet, kTriplet32}) {
-    add_directory(fmt::format("/usr/lib/{}", triplet));                 // Debian, Ubuntu
-    add_directory(fmt::format("/usr/lib/{}/nvidia/current", triplet));  // Debian's own packages
+    add_directory(fmt::format("/usr/lib/{}", triplet));             // Debian, Ubuntu
+    TRY(add_branches(fmt::format("/usr/lib/{}/nvidia", triplet)));  // Debian's own packages
     add_directory(fmt::format("/lib/{}", triplet));
   }
   for (std::string_view directory :
@@ -135,6 +145,15 @@ Result<void> Search::collect_directories() {
         "/opt/nvidia/lib64", "/lib/nvidia", "/"}) {
     add_directory(std::string(directory));
   }
+  return {};
+}
+
+// Debian's packages of several branches are there at once: "current", "tesla-450", "legacy-390xx".
+Result<void> Search::add_branches(const std::string& directory) {
+  add_directory(directory + "/current");
+  auto found = root_.find(directory);
+  if (!found) return {};
+  for (const std::string& name : TRY(root_.list(*found))) add_directory(directory + "/" + name);
   return {};
 }
 
@@ -198,10 +217,9 @@ void Search::collect_candidates(const std::string& directory) {
     const LibraryName* library = find_library_name(std::string_view(name).substr(0, dot));
     if (library == nullptr) continue;
     std::string version;
-    if (library->version == LibraryName::Version::driver) {
-      version = driver_version_of(name);
-      if (version.empty()) continue;  // a link by SONAME
-    }
+    if (library->version != LibraryName::Version::own) version = driver_version_of(name);
+    bool is_link = version.empty() && library->version == LibraryName::Version::driver;
+    if (is_link) continue;  // named by the SONAME
     candidates_.push_back({library, directory, std::move(name), std::move(version)});
   }
 }
@@ -252,7 +270,28 @@ void Search::take_libraries() {
   }
   for (const Candidate& candidate : candidates_) {
     bool beside = directories.contains(candidate.directory);
-    if (candidate.library->version == LibraryName::Version::own && beside) take_library(candidate);
+    if (candidate.version.empty() && beside) take_library(candidate);
+  }
+}
+
+// A library comes with every capability of the libraries that need it.
+void Search::complete_capabilities() {
+  bool changed = true;
+  while (changed) {
+    changed = false;
+    for (const DriverFile& file : inventory_.files) {
+      for (const std::string& name : needed_[file.host_path]) {
+        for (DriverFile& needed : inventory_.files) {
+          if (needed.soname != name || needed.elf32 != file.elf32) continue;
+          for (const std::string& capability : file.capabilities) {
+            auto& has = needed.capabilities;
+            if (std::ranges::find(has, capability) != has.end()) continue;
+            has.push_back(capability);
+            changed = true;
+          }
+        }
+      }
+    }
   }
 }
 
@@ -271,9 +310,11 @@ std::optional<DriverFile> Search::open_library(const Candidate& candidate) {
   if (!object || object->fit == Fit::foreign) return std::nullopt;
   // "libnvidia-api.so.1" may be the file itself or a link named by the SONAME; a link is skipped.
   bool is_link = object->host_path.substr(object->host_path.rfind('/') + 1) != candidate.name;
-  if (is_link && candidate.library->version == LibraryName::Version::own) return std::nullopt;
-  if (candidate.library->contested && !is_nvidias_gl(object->elf)) return std::nullopt;
+  if (is_link && candidate.version.empty()) return std::nullopt;
+  bool contested = candidate.library->contested && has_part_of_glvnd();
+  if (contested && !is_nvidias_gl(object->elf)) return std::nullopt;
   const scan::ElfFile& elf = object->elf;
+  needed_[object->host_path] = elf.needed;
   DriverFile file;
   file.kind = FileKind::library;
   file.host_path = object->host_path;
