@@ -99,6 +99,21 @@ std::string no_driver(const DriverRoot& root) {
   return line;
 }
 
+// Both files are the loaded module's: if they differ, one of them was replaced, for example by a
+// bind mount.
+std::string differing_modules(const DriverRoot& root) {
+  auto text = root.read_machine("/proc/driver/nvidia/version");
+  std::string proc = text.ok() && *text ? parse_module_version(**text) : std::string();
+  text = root.read_machine("/sys/module/nvidia/version");
+  std::string sys = text.ok() && *text ? std::string(trim(**text)) : std::string();
+  if (proc.empty() || sys.empty() || proc == sys) return {};
+  return fmt::format(
+      "the kernel module is {} by /sys/module/nvidia/version and {} by "
+      "/proc/driver/nvidia/version, "
+      "taking {}",
+      sys, proc, sys);
+}
+
 // Adds the warnings about versions that `berth gpu list` shows.
 void judge_versions(const DriverRoot& root, Inventory& inventory) {
   const Driver& driver = inventory.driver;
@@ -112,6 +127,13 @@ void judge_versions(const DriverRoot& root, Inventory& inventory) {
     problems.push_back(fmt::format(
         "driver files are {} but the kernel module is {}; try: reboot or reload the module",
         driver.library_version, driver.module_version));
+  }
+  if (std::string text = differing_modules(root); !text.empty()) problems.push_back(text);
+  bool is_loaded = !driver.module_version.empty();
+  if (is_loaded && driver.library_version.empty() && root.find("/run/nvidia/driver/usr")) {
+    problems.push_back(
+        "no driver files were found; try: --driver-root /run/nvidia/driver, where NVIDIA's GPU "
+        "operator has them, or gpu.driver-root in the policy");
   }
 }
 

@@ -195,6 +195,16 @@ TEST(Probe, takes_libGL_only_when_it_needs_the_drivers_core) {
   EXPECT_EQ(find_file(inventory, "libGL.so.1.7.0"), nullptr);
 }
 
+TEST(Probe, names_both_versions_of_a_module_that_has_two) {
+  DriverTree tree("one");
+  testing::write_text(tree.root() + "/proc/driver/nvidia/version",
+                      "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.90.07  Tue\n");
+  EXPECT_THAT(
+      inventory_of(tree).problems,
+      Contains("the kernel module is 570.133.20 by /sys/module/nvidia/version and 550.90.07 "
+               "by /proc/driver/nvidia/version, taking 570.133.20"));
+}
+
 TEST(Probe, of_two_tls_libraries_takes_the_one_with_the_note) {
   DriverTree tree("one");
   const std::string name = "libnvidia-tls.so.570.133.20";
