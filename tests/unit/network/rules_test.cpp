@@ -142,7 +142,7 @@ TEST(Rules, make_no_router_of_an_interface_that_was_none) {
 TEST(Names, are_short_words_whatever_the_directory_is_called) {
   EXPECT_EQ(names_for("/run/berth/network").bridge, "berth0");
   for (const char* path : {"/tmp/x; accept", "/tmp/y", "", "/\xff"}) {
-    Names names = names_for(path);
+    InterfaceNames names = names_for(path);
     EXPECT_EQ(names.bridge.size(), 11U);
     EXPECT_EQ(names.bridge.find_first_not_of("bertho0123456789abcdef"), std::string::npos);
     EXPECT_LE(names.port_prefix.size() + 5, 15U);
