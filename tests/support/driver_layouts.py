@@ -334,9 +334,9 @@ def room():
             for left in parent.iterdir():
                 _remove_if_unused(left)
             made = tempfile.mkdtemp(dir=parent)
-            held.callback(shutil.rmtree, made)
             lock = held.enter_context(open(f"{made}/lock", "w", encoding="utf-8"))
             fcntl.flock(lock, fcntl.LOCK_EX)
+            held.callback(shutil.rmtree, made)  # before the lock is released
         yield pathlib.Path(made)
 
 
