@@ -28,9 +28,10 @@ def stats(runtime):
 
 @pytest.fixture
 def busy(bundle, start):
-    """A container that is in all hierarchies, and works."""
+    """A container that is in all hierarchies, and works. Its quota is so small that it reaches it also beside
+    others."""
     bundle.linux["resources"].update(
-        memory={"limit": 64 * MIB}, cpu={"quota": 50000, "period": 100000, "cpus": "0"},
+        memory={"limit": 64 * MIB}, cpu={"quota": 5000, "period": 100000, "cpus": "0"},
         pids={"limit": 20})
     bundle.shell("dd if=/dev/zero of=/dev/shm/x bs=1M count=4 2>/dev/null; "
                  "sleep 1001 & while :; do :; done")
@@ -41,6 +42,7 @@ def busy(bundle, start):
 def test_stats_are_what_the_kernel_counts(runtime, busy):
     until(lambda: stats(runtime)["cpu"]["throttling"].get("throttledTime", 0) > 0)
     until(lambda: stats(runtime)["memory"]["usage"]["usage"] > 4 * MIB)
+    until(lambda: stats(runtime)["cpu"]["usage"]["user"] + stats(runtime)["cpu"]["usage"]["kernel"] > 0)  # in ticks
     data = stats(runtime)
     assert list(data) == ["cpu", "cpuset", "memory", "pids", "blkio", "hugetlb", "intel_rdt",
                           "network_interfaces"]
