@@ -8,8 +8,7 @@ namespace berth::cli {
 FlagTable match_flags(MatchOptions& o) {
   FlagTable table{
       file_flag("node", 0, "Use a saved profile instead of this machine", &o.request.node),
-      choice_flag("gpu-driver", "MODE",
-                  "How the driver would be added: bind, volume, copy, image or none",
+      choice_flag("gpu-driver", "MODE", "How to add the driver: bind, volume, copy, image or none",
                   &o.driver_mode, {"bind", "volume", "copy", "image", "none"}),
       {"local", 0, "", "Look only in the store, not at a registry", &o.local},
       format_flag(o.format),

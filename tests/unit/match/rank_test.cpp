@@ -144,7 +144,7 @@ TEST(Rank, an_entry_that_is_closer_counts_unless_its_code_is_worse) {
   EXPECT_EQ(ranking.entries[1].verdict.outcome, Outcome::pass);
   ASSERT_EQ(ranking.entries[2].verdict.outcome, Outcome::runs_but);
   EXPECT_THAT(ranking.entries[2].verdict.decisive()->reason,
-              testing::HasSubstr("entry sha256:000000000000 (x86-64-v3) is closer"));
+              testing::HasSubstr("entry sha256:000000000000 (x86-64-v3, sm_90) is closer"));
 }
 
 TEST(Rank, an_entry_for_a_feature_is_closer_than_one_that_does_without) {
