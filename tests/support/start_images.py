@@ -66,7 +66,7 @@ fi
 /ask
 """
 
-# Runs in any glibc since 2.2.5, so that one file asks in roots of several Debians: without the compiler's start files,
+# Runs in any glibc since 2.2.5, so that one file asks in roots of several releases: without the compiler's start files,
 # and with the old version of dlopen.
 ASK = r"""
 #include <dlfcn.h>
