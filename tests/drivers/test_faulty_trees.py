@@ -293,13 +293,9 @@ def test_an_upgrade_under_a_running_container_leaves_it_its_driver(berth, image,
     berth.ok("rm", "--force", "held")
 
 
-EXISTS = pytest.mark.xfail(strict=True, reason="create 'usr/bin/nvidia-smi': File exists: the copies of the first "
-                                               "start are in the way")
-
-
 @pytest.mark.profiles("root", "user")
 @pytest.mark.parametrize("upgraded", [False, True], ids=["same", "upgraded"])
-@pytest.mark.parametrize("mode", ["bind", "volume", pytest.param("copy", marks=EXISTS)])
+@pytest.mark.parametrize("mode", ["bind", "volume", "copy"])
 def test_a_container_that_starts_again_has_the_driver_of_its_machine(berth, image, trees, mode, upgraded):
     tree, new = trees(OLD, "ubuntu", private=True), trees(NEW, "ubuntu")
     flags = ("--driver-root", tree.root)
