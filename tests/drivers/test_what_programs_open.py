@@ -9,15 +9,17 @@ A line of LEFT_OUT, NOT_YET or IMAGE_WINS that is no longer true fails."""
 
 import contextlib
 import dataclasses
+import json
 import os
 import pathlib
 import re
 import shutil
 import subprocess
+from unittest import mock
 
 import pytest
 
-from support import driver_images, driver_layouts, opened_files, real_drivers
+from support import driver_images, driver_layouts, gpu_files_page, opened_files, real_drivers
 from support.berth import Berth
 
 pytestmark = pytest.mark.profiles()
@@ -28,20 +30,22 @@ LEFT_OUT = (
     (r"/proc/driver/nvidia/capabilities/mig/(config|monitor)$",
      "the right to configure, or to watch, the MIG slices of all GPUs"),
 )
-# What Berth should give and does not: program, pattern, reason.
+# What Berth should give and does not: branch, program, pattern, reason.
 NOT_YET = (
-    ("*", r"nvidia-application-profiles-[\d.]+-rc$", "libcuda, EGL, GLX and Vulkan read it in /usr/share/nvidia"),
-    ("GLX indirect", r".*", "the link is in /usr/local/nvidia/lib64, but the loader's cache does not have its name"),
-    ("GBM", r".*", "libgbm looks in its own directory for nvidia-drm_gbm.so; that in /usr/local/nvidia is not found"),
+    ("*", "*", r"nvidia-application-profiles-[\d.]+-rc$", "libcuda, EGL, GLX and Vulkan read it in /usr/share/nvidia"),
+    ("*", "GLX indirect", r".*",
+     "the link is in /usr/local/nvidia/lib64, but the loader's cache does not have its name"),
+    ("*", "GBM", r".*",
+     "libgbm looks in its own directory for nvidia-drm_gbm.so; that in /usr/local/nvidia is not found"),
 )
 # Where a program of the image is taken: mode, reason.
 IMAGE_WINS = (
     ("volume", "the links in /usr/bin are in a layer below the image's"),
 )
-# Programs that say something else in a container.
+# Programs that say something else in a container, beside those of NOT_YET.
 SAY_OTHERWISE = {
     "libcuda.so": "found by a name without a number", "libnvidia-ml.so": "found by a name without a number",
-    "VDPAU": "not found in libvdpau's directory, but by its name", "GLX indirect": "NOT_YET", "GBM": "NOT_YET",
+    "VDPAU": "not found in libvdpau's directory, but by its name",
 }
 # The capabilities that a program needs; with fewer it is not looked at.
 NEEDS = {
@@ -55,6 +59,8 @@ NEEDS = {
     "ngx": ("NGX",),
     "graphics,utility": ("nvidia-xconfig",),
 }
+# A library that needs nothing that musl lacks.
+MUSL_LOADS = ("allocator",)
 ALL = "all"
 FIRST = ("550", "535", "470", "390")
 
@@ -104,6 +110,8 @@ class World:
         self.bare = opened_files.in_bare_root(self.driver, self.tree, self.tools, place / "mounts")
         self.reference = opened_files.Reference.of(self.bare, self.driver)
         self.stores = {}
+        listed = self.store("root", "plain").ok("--driver-root", self.tree.root, "gpu", "list", "--format", "json")
+        self.facts = gpu_files_page.facts_of(self.driver, json.loads(listed), self.bare, self.reference)
 
     def store(self, user, image):
         if (user, image) not in self.stores:
@@ -117,21 +125,22 @@ class World:
             self.stores[user, image] = berth
         return self.stores[user, image]
 
-    def run(self, case, *words):
+    def run(self, case, tools, *words):
         """A container of this case; returns the finished command."""
         berth = self.store(case.user, case.image)
         owner = next((flag for flag in case.flags if flag.startswith("--user=")), "")
         account = self.accounts[case.user]
         ids = tuple(map(int, owner[7:].split(":"))) if owner else (account.uid, account.gid)
-        opened_files.empty(self.tools, ids)
+        opened_files.empty(tools, ids)
         return berth.run("--driver-root", self.tree.root, "run", "--rm", "--gpu-driver", case.mode, "--gpus",
-                         f'all,"capabilities={case.capabilities}"', "-v", f"{self.tools.path}:/tools:ro",
-                         "-v", f"{self.tools.out}:/out", *case.flags, case.image, *words, timeout=300)
+                         f'all,"capabilities={case.capabilities}"', "-v", f"{tools.path}:/tools:ro",
+                         "-v", f"{tools.out}:/out", *case.flags, case.image, *words, timeout=300)
 
-    def seen(self, case):
-        done = self.run(case, *opened_files.command())
+    def seen(self, case, tools=None):
+        tools = tools or self.tools
+        done = self.run(case, tools, *opened_files.command())
         assert done.returncode == 0, done.stderr
-        return opened_files.read(self.tools.out)
+        return opened_files.read(tools.out)
 
     def remove(self):
         shutil.rmtree(self.room)
@@ -142,6 +151,7 @@ class World:
 def worlds(session_directory, programs, accounts):
     """worlds(branch) → its World; one at a time."""
     made, places = {}, session_directory / "opened"
+    facts = {}
     with driver_layouts.room() as room, contextlib.ExitStack() as stack:
         room.chmod(0o755)
         places.mkdir()
@@ -155,7 +165,9 @@ def worlds(session_directory, programs, accounts):
                 for one in list(made):
                     made.pop(one).remove()
                 made[branch] = World(branch, places / branch, room / branch, view / branch, programs, accounts)
+                facts[branch] = made[branch].facts
             return made[branch]
+        get.facts = lambda branch: facts[branch] if branch in facts else get(branch).facts
         yield get
 
 
@@ -174,10 +186,12 @@ def wanted(case):
             if (case.capabilities == ALL or set(needs.split(",")) <= given) and name not in left_out]
 
 
-def expected(program, names):
+def expected(branch, case, program, names):
     """Those of `names` that a container lacks."""
     patterns = [pattern for pattern, _ in LEFT_OUT]
-    patterns += [pattern for of, pattern, _ in NOT_YET if of in ("*", program)]
+    patterns += [pattern for at, of, pattern, _ in NOT_YET if at in ("*", branch) and of in ("*", program)]
+    if case.image == "driver":  # which has all files
+        patterns = [pattern for pattern in patterns if pattern.startswith("/proc/")]
     return {name for name in names if any(re.search(pattern, name) for pattern in patterns)}
 
 
@@ -187,19 +201,58 @@ def differences(world, case, inside):
     for program in wanted(case):
         found = opened_files.nvidias(world.bare, program, world.reference)
         seen = opened_files.compare(world.bare, inside, program, world.reference)
-        if case.image == "stale" and program in opened_files.PROGRAMS and case.mode in dict(IMAGE_WINS):
-            path = f"/usr/bin/{program.split()[0]}"
+        path = f"/usr/bin/{program.split()[0]}"
+        if case.mode in dict(IMAGE_WINS) and case.image == "stale" and (world.room / f"stale{path}").exists():
             out += [f"{program}: it is not the image's any more"] if path not in seen.foreign else []
             continue
-        lacks = expected(program, found)
+        lacks = expected(world.driver.branch, case, program, found)
         out += [f"{program}: {name} is missing" for name in sorted(seen.missing - lacks)]
         out += [f"{program}: {name} is not missing any more" for name in sorted(lacks - seen.missing)]
         out += [f"{program}: {name} is the image's" for name in sorted(seen.foreign)]
-        if seen.said and program not in SAY_OTHERWISE:
+        not_yet = any(at in ("*", world.driver.branch) and of == program for at, of, _, _ in NOT_YET)
+        if seen.said and not not_yet and program not in SAY_OTHERWISE:
             out.append(f"{program}: bare {seen.said[0]!r}, here {seen.said[1]!r}")
     return out
 
 
+# ---- images with musl ---------------------------------------------------------------------------
+
+@pytest.mark.parametrize("world", [FIRST[0]], indirect=True)
+def test_in_an_image_with_musl_the_files_are_found_and_lack_glibc(world, leaves_nothing):
+    """NVIDIA's libraries and programs are for glibc. What can be shown: they are there and are found by their
+    names, and what the loader then says is about glibc."""
+    case = Case(image="musl")
+    inside = world.seen(case, opened_files.make_tools(world.driver, world.place / "musl-tools", musl=True))
+    for name, library in opened_files.PROBES.items():
+        if "/" in library or name in ("OpenCL", "Vulkan", "EGL", "libGL"):
+            continue  # by a path that only Debian has, or by a loader that is not in the image
+        opened = {os.path.basename(path): inside.looks[path] for path, was in inside.found[name].items() if was}
+        assert opened[library].digest in world.reference.digests, name
+        assert "Error" in inside.said[name] or name in MUSL_LOADS, inside.said[name]
+        assert opened_files.foreign(inside, name, world.reference) == frozenset()
+    for name, line in opened_files.PROGRAMS.items():
+        assert opened_files.nvidias(inside, name, world.reference) == {line.split()[-1 if "|" in line else 0]: mock.ANY}
+        assert "not found\nstatus 127\n" in inside.said[name]
+
+
+# ---- images with glibc --------------------------------------------------------------------------
+
 @pytest.mark.parametrize("world, case", CASES, indirect=["world"])
 def test_programs_find_what_they_find_in_the_bare_root(world, leaves_nothing, case):
     assert differences(world, case, world.seen(case)) == []
+
+
+# ---- the page -----------------------------------------------------------------------------------
+
+@pytest.fixture
+def facts(worlds):
+    return [worlds.facts(branch) for branch in reversed(real_drivers.BRANCHES)]
+
+
+def test_the_page_says_which_files_containers_get_and_why(facts):
+    written = gpu_files_page.page(facts, LEFT_OUT, NOT_YET)
+    assert "**no reason**" not in written
+    assert set(gpu_files_page.DIFFERENCES) == set(gpu_files_page.known())
+    if os.environ.get("BERTH_ACCEPT"):
+        gpu_files_page.PAGE.write_text(written, encoding="utf-8")
+    assert gpu_files_page.PAGE.read_text(encoding="utf-8") == written, "BERTH_ACCEPT=1 writes it"

@@ -51,7 +51,8 @@ def _remove_driver(driver, root):
     """Its files, and the links to them. Debian's libOpenCL is of the same source, but it is the loader of all
     vendors' libraries, which images have."""
     for file in driver.files:
-        if "/libOpenCL.so" not in file and os.path.lexists(root / file):
+        # "lib" may be among them: the link of a merged /usr, which some packages have as a directory.
+        if "/" in file and "/libOpenCL.so" not in file and os.path.lexists(root / file):
             os.unlink(root / file)
     while links := list(_dangling(root)):
         for link in links:

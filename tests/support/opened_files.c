@@ -3,17 +3,18 @@
  * Loads a library of NVIDIA's driver and calls its first functions, as programs that use it do.
  *
  *     probe NAME       a row of kProbes; prints one line for each call
- *     probe --look     reads paths from stdin; for each prints "PATH\tKIND\tSIZE\tHASH\tTARGET" or "PATH\t-"
+ *     probe --look     reads paths from stdin; for each prints "PATH\tKIND\tSIZE\tHASH\tTARGET" or
+ * "PATH\t-"
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static void* library;
@@ -63,14 +64,18 @@ static void encode(void) {
   call("NvEncodeAPICreateInstance");
 }
 
-static void cuvid(void) { call("cuvidGetDecoderCaps"); }
+static void cuvid(void) {
+  call("cuvidGetDecoderCaps");
+}
 
 static void optix(void) {
-  int (*query)(int, unsigned, int*, const void**, void*, size_t) = function("optixQueryFunctionTable");
+  int (*query)(int, unsigned, int*, const void**, void*, size_t) =
+      function("optixQueryFunctionTable");
   if (query == NULL) return;
   for (int abi = 18; abi < 120; ++abi) {
     for (size_t size = 8 * 16; size <= 8 * 64; size += 8) {
-      if (query(abi, 0, NULL, NULL, zeros[0], size) == 0) printf("optixQueryFunctionTable: %d %zu\n", abi, size);
+      if (query(abi, 0, NULL, NULL, zeros[0], size) == 0)
+        printf("optixQueryFunctionTable: %d %zu\n", abi, size);
     }
   }
 }
@@ -109,11 +114,15 @@ static void vulkan_icd(void) {
   int (*negotiate)(unsigned*) = function("vk_icdNegotiateLoaderICDInterfaceVersion");
   void* (*address)(void*, const char*) = function("vk_icdGetInstanceProcAddr");
   unsigned version = 5;
-  if (negotiate != NULL) printf("vk_icdNegotiateLoaderICDInterfaceVersion: %d\n", negotiate(&version));
-  if (address != NULL) create_instance((int (*)(const void*, const void*, void**))address(NULL, "vkCreateInstance"));
+  if (negotiate != NULL)
+    printf("vk_icdNegotiateLoaderICDInterfaceVersion: %d\n", negotiate(&version));
+  if (address != NULL)
+    create_instance((int (*)(const void*, const void*, void**))address(NULL, "vkCreateInstance"));
 }
 
-static void vulkan(void) { create_instance(function("vkCreateInstance")); }
+static void vulkan(void) {
+  create_instance(function("vkCreateInstance"));
+}
 
 static void egl(void) {
   void* (*address)(const char*) = function("eglGetProcAddress");
@@ -128,14 +137,21 @@ static void egl(void) {
   printf("eglInitialize: %d\n", initialize(made, &major, &minor));
 }
 
-static void fbc(void) { call("NvFBCCreateInstance"); }
-static void cfg(void) { call("nvCfgGetPciDevices"); }
-static void optical_flow(void) { call("NvOFAPICreateInstanceCuda"); }
+static void fbc(void) {
+  call("NvFBCCreateInstance");
+}
+static void cfg(void) {
+  call("nvCfgGetPciDevices");
+}
+static void optical_flow(void) {
+  call("NvOFAPICreateInstanceCuda");
+}
 static void nothing(void) {}
 
 /* As libvdpau asks for it: in its directory first. */
 static void vdpau(void) {
-  if (load("/usr/lib/x86_64-linux-gnu/vdpau/libvdpau_nvidia.so.1") == NULL) load("libvdpau_nvidia.so.1");
+  if (load("/usr/lib/x86_64-linux-gnu/vdpau/libvdpau_nvidia.so.1") == NULL)
+    load("libvdpau_nvidia.so.1");
 }
 
 static const struct {
@@ -172,24 +188,27 @@ static const struct {
     {"libGL", "libGL.so.1", nothing},
 };
 
+/* Without stat(), whose symbol differs between versions of glibc. */
 static void look_at(const char* path) {
   static uint64_t block[1 << 13];
-  char target[PATH_MAX] = "?";
-  struct statx info;
-  if (realpath(path, target) == NULL || statx(AT_FDCWD, path, 0, STATX_BASIC_STATS, &info) != 0) {
+  static char target[PATH_MAX];
+  if (realpath(path, target) == NULL) {
     printf("%s\t-\n", path);
     return;
   }
-  uint64_t hash = 14695981039346656037u;
-  int file = S_ISREG(info.stx_mode) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-  for (ssize_t got; file >= 0 && (got = read(file, block, sizeof block)) > 0;) {
+  int file = strncmp(target, "/dev/", 5) == 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  uint64_t hash = 14695981039346656037u, size = 0;
+  ssize_t got = 0;
+  while (file >= 0 && (got = read(file, block, sizeof block)) > 0) {
     memset((char*)block + got, 0, (8 - got % 8) % 8);
-    for (ssize_t at = 0; at < (got + 7) / 8; ++at) hash = (hash ^ block[at]) * 1099511628211u, hash ^= hash >> 29;
+    for (ssize_t at = 0; at < (got + 7) / 8; ++at)
+      hash = (hash ^ block[at]) * 1099511628211u, hash ^= hash >> 29;
+    size += got;
   }
-  if (file >= 0) close(file);
-  const char* kind = S_ISREG(info.stx_mode) ? "file" : S_ISDIR(info.stx_mode) ? "directory" : "node";
-  printf("%s\t%s\t%llu\t%016llx\t%s\n", path, kind, S_ISDIR(info.stx_mode) ? 0 : (unsigned long long)info.stx_size,
+  const char* kind = file < 0 ? "node" : got < 0 && errno == EISDIR ? "directory" : "file";
+  printf("%s\t%s\t%llu\t%016llx\t%s\n", path, kind, (unsigned long long)size,
          (unsigned long long)hash, target);
+  if (file >= 0) close(file);
 }
 
 int main(int argc, char** argv) {

@@ -36,11 +36,10 @@ PROGRAMS = {
 _PLACES = re.compile(r"/(proc/driver/nvidia|dev/nvidia|etc/nvidia|usr/share/nvidia|(var/)?run/nvidia-)")
 
 
-def probes():
-    return re.findall(r'^    \{"([^"]+)"', SOURCE.read_text(), re.M)
-
-
-NAMES = (*probes(), *PROGRAMS)
+# Row of the probe → the library that it loads, by its name or path.
+PROBES = {name: library or "libvdpau_nvidia.so.1" for name, library in
+          re.findall(r'^    \{"([^"]+)", (?:"([^"]+)"|NULL),', SOURCE.read_text(encoding="utf-8"), re.M)}
+NAMES = (*PROBES, *PROGRAMS)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +56,7 @@ class Seen:
     found: dict    # program → {path: whether it was opened, executed or connected to}, those that are there
     lacking: dict  # program → {path: the error}, those that are not
     looks: dict    # path → Look
-    said: dict     # program → what it printed
+    said: dict     # program → what it printed, without the directories of libraries
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,8 +79,8 @@ def _build_probe(root, path):
     libraries = [root / "usr/lib" / TRIPLET / name for name in ("libc.so.6", "libdl.so.2")]
     if not libraries[1].exists():
         libraries[1] = root / "lib" / TRIPLET / "libdl.so.2"
-    start = subprocess.run(["gcc", "-print-file-name=crt1.o"], check=True, capture_output=True, text=True).stdout.strip()
-    subprocess.run(["gcc", "-O1", "-Wall", "-Wextra", "-fno-stack-protector", "-nostdlib", "-o", path, start,
+    told = subprocess.run(["gcc", "-print-file-name=crt1.o"], check=True, capture_output=True, text=True).stdout
+    subprocess.run(["gcc", "-O1", "-Wall", "-Wextra", "-fno-stack-protector", "-nostdlib", "-o", path, told.strip(),
                     "-x", "c", SOURCE, "-x", "none", *libraries, "-Wl,--unresolved-symbols=ignore-in-shared-libs"],
                    check=True)
 
@@ -100,12 +99,16 @@ def _script(names):
     return "\n".join(lines) + "\n"
 
 
-def make_tools(driver, directory):
+def make_tools(driver, directory, musl=False):
+    """`musl`: for an image with that libc."""
     directory.mkdir(parents=True)
     out = directory / "out"
     path = directory / "tools"
     (path / "lib").mkdir(parents=True)
-    _build_probe(driver.root, path / "probe")
+    if musl:
+        subprocess.run(["musl-gcc", "-O1", "-o", path / "probe", SOURCE], check=True)
+    else:
+        _build_probe(driver.root, path / "probe")
     strace = shutil.which("strace")
     shutil.copy2(strace, path / "strace")
     for name, real in loader_images.loaded_files(strace):
@@ -200,7 +203,8 @@ def read(out):
     found, lacking, said = {}, {}, {}
     for number, name in enumerate(NAMES):
         found[name], lacking[name] = _read_trace(out / f"{number}.trace")
-        said[name] = (out / f"{number}.said").read_text(errors="replace")
+        text = (out / f"{number}.said").read_text(errors="replace")
+        said[name] = re.sub(r"/\S*/(?=lib[^/]*\.so)", "", text)
     looks = {}
     for line in (out / "looks").read_text().splitlines():
         path, *rest = line.split("\t")
@@ -220,8 +224,9 @@ class Reference:
     @classmethod
     def of(cls, bare, driver):
         looks = {file: bare.looks.get(f"/{file}") for file in driver.files}
-        digests = {look.digest: os.path.basename(look.target) for look in looks.values() if look and look.kind == "file"}
-        return cls(digests, {os.path.basename(file) for file, look in looks.items() if look and look.kind == "file"})
+        looks = {file: look for file, look in looks.items() if look and look.kind == "file"}
+        digests = {look.digest: os.path.basename(look.target) for look in looks.values()}
+        return cls(digests, set(map(os.path.basename, looks)))
 
 
 def nvidias(seen, program, reference):
