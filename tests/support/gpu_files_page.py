@@ -27,10 +27,10 @@ REASONS = (
     (r"libnvidia-ifr", "programs that capture the screen open it by its name"),
     (r"libnvidia-pkcs11", "libcuda opens it on a machine with confidential computing"),
     (r"libnvidia-api\.so", "programs that ask for NVAPI open it by its name"),
-    (r"nvoptix\.bin$", "libnvoptix puts its name together, and reads it for a denoiser"),
+    (r"nvoptix\.bin$", "data of OptiX's denoiser: libnvoptix has parts of its name in its text"),
     (r"20_nvidia_x(cb|lib)|libnvidia-egl-(wayland|xcb|xlib)",
      "an EGL platform, which Debian distributes on its own; the EGL of 340 does not read it, that of others does"),
-    (r"nvidia-(smi|xconfig|debugdump|persistenced|cuda-mps-(control|server))$", "a program for users"),
+    (r"nvidia-(smi|xconfig|debugdump|persistenced|cuda-mps-(control|server))$", "a program of the driver"),
 )
 # Files of the packages that no container gets: pattern, reason.
 NOT_GIVEN = (
@@ -97,6 +97,10 @@ def _content(path):
         return file.read()
 
 
+def _reasons(name):
+    return [reason for pattern, reason in REASONS if re.search(pattern, name)]
+
+
 def _named(driver, names):
     """{name: {library}} by text; a name without its version and numbers."""
     wanted = {name: re.sub(r"(\.so)?\.(VERSION|[\d.*]+)$", "", name).encode() for name in names}
@@ -124,7 +128,7 @@ def facts_of(driver, inventory, bare, reference):
         for one in driver_layouts.dynamic(row["path"])["NEEDED"] if row["soname"] else ():
             if one in by_soname:
                 needed[by_soname[one]].add(_plain(row["path"], driver))
-    unseen = [name for name in given if name not in opened and name not in needed]
+    unseen = [name for name in given if name not in opened and name not in needed and not _reasons(name)]
     taken = {os.path.relpath(os.path.realpath(row["path"]), os.path.realpath(root)) for row in rows}
     not_given = [file for file in driver.files if file not in taken and not NOT_OF_PROGRAMS.search(file)
                  and not (driver.root / file).is_symlink()]
@@ -151,12 +155,19 @@ libnvidia-ptxjitcompiler by libcuda) is not seen; for such files the table says 
 In containers of the driver modes `bind`, `volume`, `copy` and, with the driver in the image, `image`; as root, as an
 ordinary user with and without subordinate ids, and as another user; with a read-only root file system; with and without
 a merged `/usr`; and in an image with libraries and programs of another driver, these programs open the same files of
-the driver as in the bare root, except for those below, and say the same.
+the driver as in the bare root, except for those below, and say the same. With the capabilities `compute` and `utility`,
+or with `graphics`, `display` or `video` alone, the programs of these do; only nvidia-xconfig, which comes with
+`graphics`, needs `utility` too, for libnvidia-cfg. The branches 550, 535, 470 and 390 are tried in all these ways, the
+others as root in `bind`, `volume` and `copy`; 550 and 390 also under Docker and podman with berth-runtime, and under
+podman with crun and the file of `berth cdi generate`.
+
+In an image with musl instead of glibc the libraries are found by their names, and the programs are there, but they need
+glibc: of 550 only libnvidia-allocator loads, and the loader names a symbol or library of glibc for each of the others.
 """
 
 
 def _list(rows):
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |\n" for row in rows)
 
 
 def _table(head, rows):
@@ -194,9 +205,7 @@ def why(name, opened, needed, named):
         out.append(f"needed by {_some({_library(one) for one in needed[name]})}")
     if not out and name in named:
         out.append(f"named in {_some({_library(one) for one in named[name]})}")
-    if not out or name not in opened:
-        out += [reason for pattern, reason in REASONS if re.search(pattern, name)]
-    return out
+    return out if out and name in opened else out + _reasons(name)
 
 
 def _files(facts):
@@ -252,14 +261,21 @@ def _toolkit():
             "the driver's version and an unknown name is not given. No such library is in the branches above.\n")
 
 
-def _not_yet(rows):
-    return ("\n## What Berth gets wrong\n\nFound by these programs in the bare root, and not in a container:\n"
-            + _table(["Branches", "Program", "File", "Why"], rows))
+def _all(name):
+    return "all" if name == "*" else name
 
 
-def page(facts, left_out, not_yet):
-    """`left_out`, `not_yet`: rows of (…, reason) of the comparison."""
-    return (_HEAD + _branches(facts) + _files(facts) + _without(facts)
-            + _not_yet([[*names, f"`{pattern}`", reason] for *names, pattern, reason in not_yet])
-            + "\nNot found in a container, on purpose:\n"
-            + _table(["File", "Why"], [[f"`{pattern}`", reason] for pattern, reason in left_out]) + _toolkit())
+def _found(left_out, not_yet, image_wins):
+    missing = [[_all(branch), _all(program), "all that it opens" if pattern == ".*" else f"`{pattern}`", reason]
+               for branch, program, pattern, reason in not_yet]
+    wins = "".join(f"\nIn the mode `{mode}` a program of the image at `/usr/bin/nvidia-smi`, or at another program's "
+                   f"place, is taken instead of the driver's: {reason}.\n" for mode, reason in image_wins)
+    return ("\n## Where a container differs from the bare root\n\nWrong:\n"
+            + _table(["Branches", "Program", "Not found", "Why"], missing) + wins + "\nOn purpose:\n"
+            + _table(["Not found", "Why"], [[f"`{pattern}`", reason] for pattern, reason in left_out]))
+
+
+def page(facts, left_out, not_yet, image_wins):
+    """`left_out`, `not_yet`, `image_wins`: rows of (…, reason) of the comparison."""
+    return (_HEAD + _branches(facts) + _files(facts) + _without(facts) + _found(left_out, not_yet, image_wins)
+            + _toolkit())
