@@ -12,7 +12,6 @@ import dataclasses
 import filecmp
 import json
 import os
-import pathlib
 import re
 import shutil
 import subprocess

@@ -268,10 +268,10 @@ def _all(name):
 def _found(left_out, not_yet, image_wins):
     missing = [[_all(branch), _all(program), "all that it opens" if pattern == ".*" else f"`{pattern}`", reason]
                for branch, program, pattern, reason in not_yet]
-    wins = "".join(f"\nIn the mode `{mode}` a program of the image at `/usr/bin/nvidia-smi`, or at another program's "
+    wins = "".join(f"In the mode `{mode}` a program of the image at `/usr/bin/nvidia-smi`, or at another program's "
                    f"place, is taken instead of the driver's: {reason}.\n" for mode, reason in image_wins)
     return ("\n## Where a container differs from the bare root\n\nWrong:\n"
-            + _table(["Branches", "Program", "Not found", "Why"], missing) + wins + "\nOn purpose:\n"
+            + _table(["Branches", "Program", "Not found", "Why"], missing) + "\n" + wins + "\nOn purpose:\n"
             + _table(["Not found", "Why"], [[f"`{pattern}`", reason] for pattern, reason in left_out]))
 
 
