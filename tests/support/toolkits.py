@@ -51,6 +51,9 @@ class Toolkit:
     version: str
     packages: list  # [[name, version]]
 
+    # Its own gcc first, which is the host compiler that nvcc accepts.
+    PATH = "/usr/lib/nvidia-cuda-toolkit/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
     def command(self, place, *words):
         """The words that run a program of the toolkit in the directory `place` of this machine. A private mount
         namespace: nothing of it stays."""
@@ -61,7 +64,7 @@ class Toolkit:
     def run(self, place, *words):
         """The standard output of a program. Errors: CalledProcessError, with its words in `stderr`."""
         return subprocess.run(self.command(place, *words), check=True, stdin=subprocess.DEVNULL, capture_output=True,
-                              text=True, env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}).stdout
+                              text=True, env={"PATH": self.PATH, "LC_ALL": "C"}).stdout
 
 
 def _of_suite(suite):
