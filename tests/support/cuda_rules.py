@@ -118,6 +118,16 @@ def _parse(target):
     return (int(number[:-1]), int(number[-1])), suffix
 
 
+def is_tegra(target):
+    return _parse(target)[0] in TEGRA
+
+
+def is_in_order(target, gpu):
+    """Whether the numbers alone would let a cubin run."""
+    capability, suffix = _parse(target)
+    return not suffix and gpu.capability[0] == capability[0] and gpu.capability >= capability
+
+
 def cubin_fits(target, gpu):
     """[guide] 'A cubin object generated for compute capability X.y will only execute on devices of compute capability
     X.z where z≥y', not between desktop and Tegra. Code of sm_XXa runs on that very capability, of sm_XXf in its
@@ -127,11 +137,11 @@ def cubin_fits(target, gpu):
         return gpu.capability == capability
     if suffix == "f":
         return gpu.capability in FAMILIES.get(capability, {capability})
-    if (capability in TEGRA) != gpu.tegra:
+    if is_tegra(target) != gpu.tegra:
         return False
     if gpu.tegra:  # 'It is not supported for Tegra'
         return gpu.capability == capability
-    return gpu.capability[0] == capability[0] and gpu.capability >= capability
+    return is_in_order(target, gpu)
 
 
 def ptx_fits(target, gpu):

@@ -75,6 +75,8 @@ FORMS = {
     "fatbin": (".fatbin", ["-fatbin"]),
 }
 OF_FORMS = (("70", "p70"), ("80", "p80"), ("p75",), ("60", "75", "86", "p86"))
+# Debian's nvlink does not find its libnvvm; that of 11.8 and 12.4 does not accept it either.
+NVVM = ["-Xnvlink", "-nvvmpath=/mnt/nvvm"]
 LINKED = ("program", "shared", "extension", "dynamic", "static", "stripped", "separate", "separate-shared",
           "compressed", "uncompressed", "compressed-shared", "dlto")
 
@@ -129,7 +131,7 @@ def _recipes(toolkit):
         rows.append((f"cubin-{arch}", "cubin", ".cubin", ["-cubin", f"-arch=sm_{arch}"], (arch,)))
     for arch in ("70", "80"):
         rows.append((f"ptx-{arch}", "ptx", ".ptx", ["-ptx", f"-arch=compute_{arch}"], (f"p{arch}",)))
-        rows.append((f"dlto-{arch}", "dlto", "", ["-dlto", f"-arch=sm_{arch}"], (arch,)))
+        rows.append((f"dlto-{arch}", "dlto", "", ["-dlto", f"-arch=sm_{arch}", *NVVM], (arch, f"p{arch}")))
         lto = ["-dc", "-gencode", f"arch=compute_{arch},code=lto_{arch}"]
         rows.append((f"lto-object-{arch}", "lto-object", ".o", lto, ()))
     if toolkit != "11.2":
@@ -172,6 +174,8 @@ def _make(version, path):
     path.mkdir()
     (path / "program.cu").write_text(PROGRAM)
     (path / "separate.cu").write_text(SEPARATE)
+    (path / "nvvm/lib64").mkdir(parents=True)
+    (path / "nvvm/lib64/libnvvm.so").symlink_to("/usr/lib/x86_64-linux-gnu/libnvvm.so.4")
     rows, left_out, recipes = [], {}, _recipes(version)
     for number, (name, form, ending, words, pieces) in enumerate(recipes, 1):
         file = f"{name}{ending}"
