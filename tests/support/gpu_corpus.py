@@ -51,7 +51,7 @@ extern "C" void* PyInit_kernel(void) { return run() ? nullptr : (void*)run; }
 int main(void) { return run(); }
 """
 SEPARATE = "__device__ float by_two(float value) { return value * 2; }\n"
-ARCHITECTURES = {"11.2": (35, 37, 50, 52, 60, 61, 62, 70, 72, 75, 80, 86),
+ARCHITECTURES = {"11.2": (35, 50, 60, 70, 75, 80, 86),
                  "11.8": (35, 37, 50, 52, 60, 61, 70, 75, 80, 86, 87, 89, 90),
                  "12.4": (50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 89, 90)}
 # Pieces of several architectures; "p80" is PTX.
@@ -124,9 +124,10 @@ def _recipes(toolkit):
     rows += [("-".join(pieces), "program", "", _gencode(pieces), pieces) for pieces in several if len(pieces) > 1
              or "90a" in pieces[0]]
     cudart = "libcudart.so.12" if toolkit == "12.4" else "libcudart.so.11.0"
+    of_forms = OF_FORMS[1:3] if toolkit == "11.2" else OF_FORMS
     for form, (ending, words) in FORMS.items():
         words = [word.format(cudart=cudart) for word in words]
-        rows += [("-".join((form, *pieces)), form, ending, [*words, *_gencode(pieces)], pieces) for pieces in OF_FORMS]
+        rows += [("-".join((form, *pieces)), form, ending, [*words, *_gencode(pieces)], pieces) for pieces in of_forms]
     for arch in ("70", "80", "86", *(("90", "90a") if toolkit == "12.4" else ())):
         rows.append((f"cubin-{arch}", "cubin", ".cubin", ["-cubin", f"-arch=sm_{arch}"], (arch,)))
     for arch in ("70", "80"):
@@ -275,8 +276,11 @@ def _make_others(path):
 
 @functools.cache
 def others():
-    """[Binary] of other projects; `toolkit` is "" of AMD's code."""
-    place = kept.directory(f"gpu-corpus-others-{RECIPE}", _make_others)
+    """[Binary] of other projects; `toolkit` is "" of AMD's code. Errors: toolkits.Unavailable."""
+    try:
+        place = kept.directory(f"gpu-corpus-others-{RECIPE}", _make_others)
+    except (subprocess.CalledProcessError, FileNotFoundError) as error:
+        raise toolkits.Unavailable(f"binaries of others cannot be had: {error}") from error
     rows = json.loads((place / "corpus.json").read_text())["binaries"]
     made = []
     for row in rows:
@@ -293,12 +297,12 @@ def others():
 def _main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("version", nargs="*", help=f"of {', '.join(toolkits.VERSIONS)}; all unless told")
-    os.nice(10)
+    os.nice(5)
     for version in parser.parse_args().version or [*toolkits.VERSIONS, "others"]:
-        if version == "others":
-            print("others:", *(one.name for one in others()))
-            continue
         try:
+            if version == "others":
+                print("others:", *(one.name for one in others()))
+                continue
             corpus = get(version)
         except toolkits.Unavailable as error:
             print(f"{version}: skipped: {error}")

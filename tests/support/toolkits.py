@@ -58,7 +58,7 @@ class Toolkit:
         """The words that run a program of the toolkit in the directory `place` of this machine. A private mount
         namespace: nothing of it stays."""
         inside = ('mount -t proc proc "$0/proc" && mount --bind "$1" "$0/mnt" && mount -t tmpfs tmpfs "$0/tmp" '
-                  '&& root=$0 && shift && exec nice chroot "$root" sh -c \'cd /mnt && exec "$@"\' sh "$@"')
+                  '&& root=$0 && shift && exec chroot "$root" sh -c \'cd /mnt && exec "$@"\' sh "$@"')
         return ["unshare", "--mount", "sh", "-c", inside, self.root, place, *words]
 
     def run(self, place, *words):
@@ -133,7 +133,7 @@ def get(version):
 def _main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("version", nargs="*", help=f"of {', '.join(VERSIONS)}; all unless told")
-    os.nice(10)
+    os.nice(5)
     status = 0
     for version in parser.parse_args().version or VERSIONS:
         try:
