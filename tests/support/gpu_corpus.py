@@ -51,7 +51,7 @@ extern "C" void* PyInit_kernel(void) { return run() ? nullptr : (void*)run; }
 int main(void) { return run(); }
 """
 SEPARATE = "__device__ float by_two(float value) { return value * 2; }\n"
-ARCHITECTURES = {"11.2": (35, 50, 60, 70, 75, 80, 86),
+ARCHITECTURES = {"11.2": (35, 37, 50, 52, 60, 61, 62, 70, 72, 75, 80, 86),
                  "11.8": (35, 37, 50, 52, 60, 61, 70, 75, 80, 86, 87, 89, 90),
                  "12.4": (50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 89, 90)}
 # Pieces of several architectures; "p80" is PTX.
@@ -78,7 +78,7 @@ OF_FORMS = (("70", "p70"), ("80", "p80"), ("p75",), ("60", "75", "86", "p86"))
 # Debian's nvlink does not find its libnvvm; that of 11.8 and 12.4 does not accept it either.
 NVVM = ["-Xnvlink", "-nvvmpath=/mnt/nvvm"]
 LINKED = ("program", "shared", "extension", "dynamic", "static", "stripped", "separate", "separate-shared",
-          "compressed", "uncompressed", "compressed-shared", "dlto")
+          "compressed", "uncompressed", "compressed-shared", "dlto", "clang")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,10 +124,9 @@ def _recipes(toolkit):
     rows += [("-".join(pieces), "program", "", _gencode(pieces), pieces) for pieces in several if len(pieces) > 1
              or "90a" in pieces[0]]
     cudart = "libcudart.so.12" if toolkit == "12.4" else "libcudart.so.11.0"
-    of_forms = OF_FORMS[1:3] if toolkit == "11.2" else OF_FORMS
     for form, (ending, words) in FORMS.items():
         words = [word.format(cudart=cudart) for word in words]
-        rows += [("-".join((form, *pieces)), form, ending, [*words, *_gencode(pieces)], pieces) for pieces in of_forms]
+        rows += [("-".join((form, *pieces)), form, ending, [*words, *_gencode(pieces)], pieces) for pieces in OF_FORMS]
     for arch in ("70", "80", "86", *(("90", "90a") if toolkit == "12.4" else ())):
         rows.append((f"cubin-{arch}", "cubin", ".cubin", ["-cubin", f"-arch=sm_{arch}"], (arch,)))
     for arch in ("70", "80"):
@@ -135,10 +134,33 @@ def _recipes(toolkit):
         rows.append((f"dlto-{arch}", "dlto", "", ["-dlto", f"-arch=sm_{arch}", *NVVM], (arch, f"p{arch}")))
         lto = ["-dc", "-gencode", f"arch=compute_{arch},code=lto_{arch}"]
         rows.append((f"lto-object-{arch}", "lto-object", ".o", lto, ()))
-    if toolkit != "11.2":
+    if toolkit == "11.2":
+        rows += [(name, "clang", "", [], tuple(pieces)) for name, pieces in CLANG.items()]
+    else:
         rows += [(f"all-major-{form}", form, ending, ["-arch=all-major", *words], ("all-major",))
                  for form, ending, words in (("program", "", []), ("extension", *FORMS["extension"]))]
     return rows
+
+
+# Pieces of clang's programs, which it can make with toolkit 11.2.
+CLANG = {"clang-70": ["70"], "clang-70-80": ["70", "80"], "clang-60-p60": ["60", "p60"], "clang-75-p75": ["75", "p75"],
+         "clang-80-p80": ["80", "p80"], "clang-60-70-80-p60-p70-p80": ["60", "70", "80", "p60", "p70", "p80"]}
+
+
+def _make_by_clang(root, path, name, pieces):
+    """A program of this machine's clang with the toolkit in `root`."""
+    with tempfile.TemporaryDirectory() as directory:
+        cuda = pathlib.Path(directory)
+        (cuda / "bin").mkdir()
+        (cuda / "version.txt").write_text("CUDA Version 11.2.152\n")
+        for link, target in {"include": "include", "lib64": "lib/x86_64-linux-gnu", "bin/ptxas": "bin/ptxas",
+                             "bin/fatbinary": "bin/fatbinary", "nvvm": "lib/cuda/nvvm"}.items():
+            (cuda / link).symlink_to(root / "usr" / target)
+        words = [f"--cuda-gpu-arch=sm_{one}" for one in pieces if one[0] != "p"]
+        words += ["--no-cuda-include-ptx=all", *(f"--cuda-include-ptx=sm_{one[1:]}" for one in pieces if one[0] == "p")]
+        subprocess.run(["clang++", "-x", "cuda", f"--cuda-path={cuda}", *words, "-O1", "-o", path / name,
+                        path / "program.cu", "-x", "none", root / "usr/lib/x86_64-linux-gnu/libcudart_static.a", "-ldl",
+                        "-lrt", "-pthread"], check=True, capture_output=True, text=True)
 
 
 def _asked(pieces, toolkit):
@@ -183,18 +205,27 @@ def _make(version, path):
         is_separate = form.startswith("separate")
         sources = ["-DSEPARATE", "program.cu", "separate.cu"] if is_separate else ["program.cu"]
         try:
-            toolkit.run(path, "nvcc", *words, "-o", file, *sources)
+            if form == "clang":
+                _make_by_clang(toolkit.root, path, file, pieces)
+            else:
+                toolkit.run(path, "nvcc", *words, "-o", file, *sources)
             if form == "stripped":
                 toolkit.run(path, "strip", file)
         except subprocess.CalledProcessError as error:
             left_out[name] = error.stderr.strip().splitlines()[-1]
             continue
+        except FileNotFoundError as error:
+            left_out[name] = str(error)
+            continue
         finally:
             print(f"== CUDA {version}: {number} of {len(recipes)}: {name}", left_out.get(name, ""), file=sys.stderr,
                   flush=True)
-        rows.append({"name": name, "form": form, "file": file,
-                     "asked": [dataclasses.astuple(one) for one in _asked(pieces, version)],
-                     "listed": [dataclasses.astuple(one) for one in sorted(listed_by(toolkit, path, file))]})
+        asked, listed = _asked(pieces, version), sorted(listed_by(toolkit, path, file))
+        if form == "clang":  # which chooses a PTX version of its own
+            isa = next((one.isa for one in listed if one.isa), "")
+            asked = [dataclasses.replace(one, isa=isa) if one.isa else one for one in asked]
+        rows.append({"name": name, "form": form, "file": file, "asked": [dataclasses.astuple(one) for one in asked],
+                     "listed": [dataclasses.astuple(one) for one in listed]})
     if len(left_out) > len(recipes) // 10:
         raise RuntimeError(f"nvcc {version} makes {len(rows)} of {len(recipes)} binaries; {left_out}")
     (path / "corpus.json").write_text(json.dumps({"binaries": rows, "left_out": left_out}, indent=1))
