@@ -2,7 +2,7 @@
 """Which GPU code runs where, by NVIDIA's public documents. It is the judge of Berth's verdicts, so it has nothing of
 Berth: a change of it is founded on these documents, not on src/match.
 
-Sources, as of November 2026:
+Sources:
   [guide]   CUDA C++ Programming Guide, "Binary Compatibility", "PTX Compatibility", "Compute Capabilities" with the
             table of feature set families
   [compat]  CUDA Compatibility, "Minor Version Compatibility" (docs.nvidia.com/deploy/cuda-compatibility)

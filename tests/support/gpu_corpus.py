@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Binaries with GPU code by NVIDIA's own compilers, each made once and kept with what NVIDIA's cuobjdump lists in it.
 

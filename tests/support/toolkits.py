@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """NVIDIA's CUDA toolkits as Debian distributes them, each unpacked once into a minimal Debian and kept: nvcc, ptxas,
 nvlink, fatbinary, cuobjdump, nvdisasm, the headers, and the static libcudart. No GPU is needed.
