@@ -144,6 +144,33 @@ def test_copies_are_the_containers_own_files(berth, busybox, driver_tree):
     assert out.splitlines() == [f"synthetic nvidia-smi {VERSION}", "0", str(size)]
 
 
+def test_a_container_with_copies_starts_again_with_those_of_now(berth, busybox, driver_tree):
+    """A driver of another version has other names, and what the container did to the copies is undone."""
+    tree, other = driver_tree("one"), driver_tree("one", *OTHER_NODE)
+    program = f"ls {LIBRARIES} | grep libcuda.so.[1-9]..; nvidia-smi; rm /usr/bin/nvidia-smi; rm -r {LIBRARIES}"
+    flags = ("--name", "held", "--gpus", "all", "--gpu-driver", "copy")
+    assert berth.ok("--driver-root", tree, "run", *flags, busybox, "sh", "-c", program).splitlines() == [
+        f"libcuda.so.{VERSION}", f"synthetic nvidia-smi {VERSION}"]
+    for root, version in ((tree, VERSION), (other, "550.54.15")):
+        assert berth.ok("--driver-root", root, "start", "-a", "held").splitlines() == [
+            f"libcuda.so.{version}", f"synthetic nvidia-smi {version}"]
+    berth.ok("rm", "held")
+
+
+def test_copies_follow_no_link_that_the_container_made(berth, busybox, driver_tree, work):
+    berth.account.own(work)
+    outside = work / "outside"
+    outside.mkdir()
+    berth.account.own(outside)
+    links = f"rm -r /usr/local/nvidia; ln -s {outside} /usr/local/nvidia"
+    berth.ok("--driver-root", driver_tree("one"), "run", "--name", "held", "--gpus", "all", "--gpu-driver", "copy",
+             busybox, "sh", "-c", links)
+    line = berth.fail("--driver-root", driver_tree("one"), "start", "-a", "held", status=1)
+    assert line.startswith("berth: cannot copy the driver's files into the container: ")
+    assert list(outside.iterdir()) == []
+    berth.ok("rm", "held")
+
+
 def test_with_none_there_are_nodes_and_no_files(berth, busybox, driver_tree):
     out = gpu_run(berth, driver_tree("one"), busybox, "sh", "-c", "ls /dev/nvidia0 /dev/nvidiactl; find / -xdev -name '*nvidia*' -o -xdev -name 'ld.so*'",
                   flags=("--gpu-driver", "none"))

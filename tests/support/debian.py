@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Root file systems of Debian's suites, from the package source of this machine's apt."""
 
+import contextlib
 import functools
 import pathlib
 import re
@@ -58,11 +59,9 @@ def apt(root, *words):
                    *words)
 
 
-@functools.cache
-def index(suite, components):
-    """[{field: value}] of the packages of these components of `suite`, for this machine's architecture. Only their
-    first lines, which have all that a package needs.
-    Errors: CalledProcessError, with the output of apt in `output`."""
+@contextlib.contextmanager
+def _apt_of(suite, components):
+    """Words that give apt a place of its own, which knows this suite alone."""
     with tempfile.TemporaryDirectory() as directory:
         place = pathlib.Path(directory)
         for name in ("lists/partial", "cache", "parts"):
@@ -75,8 +74,26 @@ def index(suite, components):
         options |= {"Acquire::Retries": 0, "APT::Sandbox::User": "root"}
         flags = [word for key, value in options.items() for word in ("-o", f"{key}={value}")]
         _run("apt-get", "-q", *flags, "--error-on=any", "update")
+        yield flags
+
+
+@functools.cache
+def index(suite, components):
+    """[{field: value}] of the packages of these components of `suite`, for this machine's architecture. Only their
+    first lines, which have all that a package needs.
+    Errors: CalledProcessError, with the output of apt in `output`."""
+    with _apt_of(suite, components) as flags:
         told = _run("apt-cache", *flags, "dumpavail").stdout
     return [dict(re.findall(r"^(\S+): (.*)$", one, re.M)) for one in told.split("\n\n") if one.strip()]
+
+
+def download(suite, components, package, place):
+    """Puts the files of a package below the directory `place`; installs nothing.
+    Errors: CalledProcessError, with the output of apt in `output`."""
+    with _apt_of(suite, components) as flags, tempfile.TemporaryDirectory() as directory:
+        _run("sh", "-c", 'cd "$0" && apt-get -q "$@"', directory, *flags, "download", package)
+        (archive,) = pathlib.Path(directory).glob("*.deb")
+        _run("dpkg-deb", "-x", archive, place)
 
 
 def _run(*command):

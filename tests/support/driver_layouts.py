@@ -324,20 +324,29 @@ def make_pair(name, driver, other, path, gpus=2):
 
 
 @contextlib.contextmanager
+def _alone(parent):
+    with open(f"{parent}.lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@contextlib.contextmanager
 def room():
     """A directory for trees beside the kept drivers, so that they are hard links; removed afterwards."""
     parent = kept.cache() / "driver-trees"
     parent.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as held:
-        with open(f"{parent}.lock", "w", encoding="utf-8") as alone:
-            fcntl.flock(alone, fcntl.LOCK_EX)
+        with _alone(parent):
             for left in parent.iterdir():
                 _remove_if_unused(left)
-            made = tempfile.mkdtemp(dir=parent)
-            lock = held.enter_context(open(f"{made}/lock", "w", encoding="utf-8"))
+            made = pathlib.Path(tempfile.mkdtemp(dir=parent))
+            lock = held.enter_context(open(made / "lock", "w", encoding="utf-8"))
             fcntl.flock(lock, fcntl.LOCK_EX)
-            held.callback(shutil.rmtree, made)  # before the lock is released
-        yield pathlib.Path(made)
+        try:
+            yield made
+        finally:
+            with _alone(parent):  # or another session takes it for that of a killed one
+                shutil.rmtree(made)
 
 
 def _remove_if_unused(directory):

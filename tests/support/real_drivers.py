@@ -175,22 +175,22 @@ def _say(text):
 
 
 @contextlib.contextmanager
-def _timed(what):
+def timed(what):
     started = time.monotonic()
     yield
     _say(f"{what} ({time.monotonic() - started:.0f} s)")
 
 
-def _make_base(suite, path):
-    with _timed(f"Debian {suite} is at hand"):
+def make_base(suite, path):
+    with timed(f"Debian {suite} is at hand"):
         debian.make_root(suite, path, ("ca-certificates",), f"main {COMPONENTS}")
         policy = path / "usr/sbin/policy-rc.d"  # no package starts its daemon
         policy.write_text("#!/bin/sh\nexit 101\n")
         policy.chmod(0o755)
-        _drop_lists(path)
+        drop_lists(path)
 
 
-def _drop_lists(root):
+def drop_lists(root):
     for directory in ("var/lib/apt/lists", "var/cache/apt"):
         shutil.rmtree(root / directory, ignore_errors=True)
         (root / directory).mkdir(parents=True)
@@ -306,11 +306,11 @@ def _files_of(root, package):
 
 def _make(branch, path):
     suite, source = _origin(branch)
-    base = kept.directory(f"driver-base-{suite}-{RECIPE}", functools.partial(_make_base, suite))
+    base = kept.directory(f"driver-base-{suite}-{RECIPE}", functools.partial(make_base, suite))
     install, unpack, left_out = _chosen(branch, suite, source)
     path.mkdir()
     root = path / "root"
-    with _timed(f"NVIDIA's driver {branch} is installed, from Debian {suite}"):
+    with timed(f"NVIDIA's driver {branch} is installed, from Debian {suite}"):
         subprocess.run(["cp", "-a", "--reflink=auto", base, root], check=True)
         debian.apt(root, "update")
         unpacked = _unpack(root, unpack)  # first: update-alternatives looks at what is there
@@ -319,7 +319,7 @@ def _make(branch, path):
         _enable_alternative(root)
         if branch in WITH_32_BIT:
             _add_32_bit(root, install)
-        _drop_lists(root)
+        drop_lists(root)
     rows = _installed(root)
     files = {file for name, _, _ in rows for file in _files_of(root, name)}
     files |= {file for names in unpacked.values() for file in names}

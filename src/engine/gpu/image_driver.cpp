@@ -3,8 +3,6 @@
 
 #include <fcntl.h>
 
-#include <set>
-
 #include "base/text.hpp"
 #include "gpu/place/publish.hpp"
 #include "json/fields.hpp"
@@ -18,6 +16,7 @@ namespace {
 constexpr std::string_view kLibraryPath = "LD_LIBRARY_PATH=";
 constexpr const char* kFormat = "1";  // of the cached facts
 constexpr size_t kMaxFacts = size_t{1} << 20;
+constexpr const char* kCopied = "copied-driver";  ///< the paths, a line each
 
 std::string library_path_of(const oci::Process& process) {
   for (const std::string& entry : process.env) {
@@ -45,6 +44,57 @@ Result<void> add_those_of_volumes(const RunRequest& request, const scan::LoaderS
     std::string source = in_volumes(request, path);
     if (source.empty() || !TRY(sys::stat_entry(sys::cwd(), source))) continue;
     found.libraries.insert(found.libraries.begin(), {path, path, {}, "LD_LIBRARY_PATH", true});
+  }
+  return {};
+}
+
+std::string name_of(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+/// Opens the directory `name` of a container's layer, which a program in the container may have
+/// replaced by a link: none is followed.
+Result<std::optional<sys::Fd>> open_own(const sys::Fd& parent, const std::string& name) {
+  return sys::open_if_exists(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
+}
+
+/// Opens the directory of `path` in a container's layer, making what is missing: also what the
+/// container has removed, which overlay marks by a character device.
+Result<sys::Fd> make_parent(const sys::Fd& layer, const std::string& path) {
+  sys::Fd at = TRY(sys::duplicate(layer));
+  for (size_t start = 0, slash = path.find('/'); slash != std::string::npos;
+       start = slash + 1, slash = path.find('/', start)) {
+    const std::string name = path.substr(start, slash - start);
+    auto there = TRY(sys::stat_entry(at, name));
+    if (there && S_ISCHR(there->st_mode) && there->st_rdev == 0) {
+      TRY(sys::remove_entry(at, name));
+      there.reset();
+    }
+    if (!there) TRY(sys::make_directory(at, name, 0755));
+    at = TRY(sys::open_at(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+    if (!there) TRY(sys::change_mode(at, 0755, name));
+  }
+  return at;
+}
+
+/// Removes what an earlier start of the container has copied: another version of the driver has
+/// other names.
+Result<void> remove_earlier_copies(const ContainerDirectory& directory, const sys::Fd& layer) {
+  auto copied = TRY(sys::read_file_if_exists(directory.fd(), kCopied, kMaxFacts));
+  if (!copied) return {};
+  for (std::string_view line : split(*copied, '\n')) {
+    const std::string path(line);
+    sys::Fd at = TRY(sys::duplicate(layer));
+    bool there = !path.empty();
+    for (size_t start = 0, slash = path.find('/'); there && slash != std::string::npos;
+         start = slash + 1, slash = path.find('/', start)) {
+      auto found = open_own(at, path.substr(start, slash - start));
+      there = found.ok() && *found;
+      if (there) at = std::move(**found);
+    }
+    if (!there) continue;
+    auto removed = sys::remove_entry(at, name_of(path));
+    if (!removed.ok() && removed.error().kind == Kind::io) return removed;
   }
   return {};
 }
@@ -93,19 +143,24 @@ Result<void> copy_driver_files(const std::vector<gpu::Copy>& files,
   auto upper = TRY_CTX(sys::open_at(directory.fd(), std::string(kUpperDirectory),
                                     O_RDONLY | O_DIRECTORY | O_NOFOLLOW),
                        context);
-  std::set<std::string> made;
+  TRY_CTX(remove_earlier_copies(directory, upper), context);
+  std::string copied;
+  for (const gpu::Copy& file : files) copied += file.path.substr(1) + "\n";
+  for (const gpu::GrantedLink& link : links) copied += link.path.substr(1) + "\n";
+  TRY_CTX(sys::write_file(directory.fd(), kCopied, copied, 0600), context);
   for (const gpu::Copy& file : files) {
-    std::string path = file.path.substr(1);
-    TRY_CTX(gpu::make_parents(upper, path, made), context);
+    const std::string path = file.path.substr(1), name = name_of(path);
+    sys::Fd parent = TRY_CTX(make_parent(upper, path), context);
     auto source = TRY_CTX(sys::open_at(sys::cwd(), file.host_path, O_RDONLY | O_NONBLOCK), context);
-    auto target = TRY_CTX(sys::open_at(upper, path, O_WRONLY | O_CREAT | O_EXCL, 0600), context);
+    TRY_CTX(sys::remove_entry(parent, name), context);  // the container's own of this name
+    auto target = TRY_CTX(sys::open_at(parent, name, O_WRONLY | O_CREAT | O_EXCL, 0600), context);
     TRY_CTX(sys::copy_rest(source, target, path), context);
     TRY_CTX(sys::change_mode(target, file.mode, path), context);
   }
   for (const gpu::GrantedLink& link : links) {
-    std::string path = link.path.substr(1);
-    TRY_CTX(gpu::make_parents(upper, path, made), context);
-    auto linked = sys::make_symlink(link.target, upper, path);
+    const std::string path = link.path.substr(1);
+    sys::Fd parent = TRY_CTX(make_parent(upper, path), context);
+    auto linked = sys::make_symlink(link.target, parent, name_of(path));
     if (!linked.ok() && linked.error().kind != Kind::exists) return linked;
   }
   return {};

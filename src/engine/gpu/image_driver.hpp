@@ -30,7 +30,9 @@ struct ImageLook {
 Result<scan::DriverFiles> driver_files_of(const Context& context, const ImageLook& look,
                                           const oci::Process& process);
 
-/// Copies driver files into a container's own layer.  Errors: io (no space).
+/// Copies driver files into a container's own layer, in place of those of an earlier start. Follows
+/// no link there: programs in the container may have made it.
+/// Errors: io (no space; a directory of the files is none any more).
 Result<void> copy_driver_files(const std::vector<gpu::Copy>& files,
                                const std::vector<gpu::GrantedLink>& links,
                                const ContainerDirectory& directory);

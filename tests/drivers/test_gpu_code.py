@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GPU code of NVIDIA's compilers: what Berth finds in it is what cuobjdump lists, and Berth's verdict for each GPU and
+driver is that of a table written from NVIDIA's documents (support/cuda_rules.py). No GPU is needed: nodes are profiles.
+
+A row of NOT_YET_FOUND or NOT_YET_JUDGED that no binary needs fails."""
+
+import collections
+import json
+import pathlib
+import tempfile
+
+import pytest
+
+from support import cuda_rules, gpu_corpus, images, kept, toolkits
+from support.berth import Berth
+from support.cuda_rules import GPUS, Code
+
+pytestmark = pytest.mark.profiles("root")
+
+DRIVERS = ("390.157", "418.226.00", "450.248.02", "470.256.02", "535.261.03", "550.163.01", "580.95.05",
+           # Below and at the limits of minor version compatibility, and of PTX.
+           "450.51.06", "450.80.02", "460.32.03", "520.61.05", "525.60.13")
+CORPORA = (*toolkits.VERSIONS, "others")
+LIBRARIES = "usr/lib/x86_64-linux-gnu"
+LOADED = ("libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1", "libdl.so.2", "librt.so.1", "libpthread.so.0")
+
+
+def corpus(version):
+    try:
+        return gpu_corpus.others() if version == "others" else gpu_corpus.get(version).binaries
+    except toolkits.Unavailable as error:
+        pytest.skip(f"no CUDA toolkit {version}: {error}")
+
+
+# ---- images of one binary -----------------------------------------------------------------------
+
+def _base_layer():
+    """What the programs load: Debian's libraries, a loader, and a program without GPU code."""
+    root = toolkits.get("12.4").root
+    loader = f"{LIBRARIES}/ld-linux-x86-64.so.2"
+    folders = ("usr", "usr/bin", "usr/lib", LIBRARIES, "usr/lib64", "opt")
+    return images.layer([
+        *(images.directory(name) for name in folders), images.symlink("lib", "usr/lib"),
+        images.symlink("lib64", "usr/lib64"), images.symlink("usr/lib64/ld-linux-x86-64.so.2", f"/{loader}"),
+        *(images.file(name, (root / name).resolve().read_bytes(), mode=0o755)
+          for name in (loader, "usr/bin/true", *(f"{LIBRARIES}/{one}" for one in LOADED)))])
+
+
+def _binary_layer(binary):
+    is_program = binary.is_linked and not binary.path.suffix
+    name = "opt/program" if is_program else f"opt/{binary.path.name}"
+    entries = [images.file(name, binary.path.read_bytes(), mode=0o755)]
+    if binary.form in ("shared", "dynamic"):
+        (runtime,) = (toolkits.get(binary.toolkit).root / LIBRARIES).glob("libcudart.so.*.*.*")
+        soname = "libcudart.so.12" if binary.toolkit == "12.4" else "libcudart.so.11.0"
+        entries += [images.file(f"{LIBRARIES}/{runtime.name}", runtime.read_bytes()),
+                    images.symlink(f"{LIBRARIES}/{soname}", runtime.name)]
+    return images.layer(entries), "/opt/program" if is_program else "/usr/bin/true"
+
+
+def reference(binary):
+    return f"localhost/{binary.name.replace('/', '-').replace('.', '-')}:1"
+
+
+def write_layout(binaries, place):
+    """An OCI layout with an image for each binary."""
+    (place / "blobs/sha256").mkdir(parents=True)
+    base, entries = _base_layer(), []
+    for binary in binaries:
+        layer, program = _binary_layer(binary)
+        image = images.build([base, layer], {"Cmd": [program]}, compression="none")
+        for digest, data in {**image.blobs, image.digest: image.manifest}.items():
+            (place / "blobs/sha256" / digest.removeprefix("sha256:")).write_bytes(data)
+        entries.append({"mediaType": image.media_type, "digest": image.digest, "size": len(image.manifest),
+                        "annotations": {"io.containerd.image.name": reference(binary)}})
+    (place / "index.json").write_text(json.dumps({"schemaVersion": 2, "manifests": entries}))
+    (place / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}')
+
+
+@pytest.fixture(scope="module")
+def loaded(programs, accounts, session_directory):
+    """loaded(version) → ([Binary], a berth with their images)."""
+    made = {}
+
+    def load(version):
+        if version not in made:
+            found = corpus(version)
+            berth = Berth(programs, accounts["root"], session_directory / f"gpu-code-{version}")
+            with tempfile.TemporaryDirectory(dir=session_directory) as directory:
+                write_layout(found, pathlib.Path(directory))
+                berth.ok("load", "--quiet", "--input", directory, timeout=300)
+            made[version] = found, berth
+        return made[version]
+
+    return load
+
+
+# ---- what is found ------------------------------------------------------------------------------
+
+# Forms in which Berth does not read GPU code, and why.
+NOT_YET_FOUND = {
+    "archive": "archives are not opened",
+    "object": "relocatable ELF files of the host are not read",
+    "lto-object": "relocatable ELF files of the host are not read",
+    "fatbin": "a fat binary outside of an ELF file is not recognised",
+    "ptx": "a file of PTX is not recognised",
+}
+
+
+def found_by_berth(berth, binary):
+    told = json.loads(berth.ok("scan", "--format", "json", reference(binary)))
+    kinds = {"sass": "cubin", "ptx": "ptx", "ir": "lto"}
+    codes = [one for row in told["gpu_code"] for one in row["code"]]
+    return {Code("amd", one["arch"]) if one["kind"] not in kinds else
+            Code(kinds[one["kind"]], f"sm_{one['arch']}", one.get("isa", "")) for one in codes}
+
+
+@pytest.mark.parametrize("version", CORPORA)
+def test_what_is_found_is_what_cuobjdump_lists(loaded, version):
+    found, berth = loaded(version)
+    wrong = {binary.name: (binary.form, sorted(there), binary.listed) for binary in found
+             if (there := found_by_berth(berth, binary)) != set(binary.listed)}
+    print("\n".join(f"{name}: Berth {there}, cuobjdump {listed}" for name, (_, there, listed) in wrong.items()))
+    assert {form for form, _, _ in wrong.values()} == {one.form for one in found} & set(NOT_YET_FOUND)
+    assert all(not there for _, there, _ in wrong.values()), "found in part"
+
+
+ENDS = (0, 10, 11, 12)  # of match: 125 is an error
+
+
+# ---- verdicts -----------------------------------------------------------------------------------
+
+@pytest.fixture(scope="module")
+def fleet(session_directory):
+    """A directory with a profile of each GPU and driver: NUMBER-DRIVER."""
+    directory = session_directory / "gpu-fleet"
+    directory.mkdir()
+    for number, (model, gpu) in enumerate(GPUS.items()):
+        for driver in DRIVERS:
+            node = {"version": 1, "architecture": "amd64", "cpu": {"microarchitecture": "zen3"},
+                    "driver": {"module_version": driver},
+                    "gpus": [{"model": model, "compute_capability": "{}.{}".format(*gpu.capability)}]}
+            (directory / f"{number}-{driver}.json").write_text(json.dumps(node))
+    return directory
+
+
+def verdict(entry):
+    """yes, no or unknown, and the reason. A program that runs, but not on the GPU, is a no."""
+    clauses = [clause for clause in entry["clauses"] if clause["outcome"] != "pass"]
+    for clause in clauses:
+        if clause["outcome"] == "fail" or clause["about"] == "driver" and clause["outcome"] == "runs-but" \
+                or clause["reason"].startswith("the GPU stays unused"):
+            return "no", clause["reason"]
+    for clause in clauses:
+        if clause["outcome"] == "unknown":
+            return "unknown", clause["reason"]
+    return "yes", clauses[0]["reason"] if clauses else ""
+
+
+def is_of_a_static_runtime(binary, gpu, driver, answer):
+    return answer.why.startswith("CUDA") and binary.form not in ("shared", "dynamic")
+
+
+def is_before_minor_compatibility(binary, gpu, driver, answer):
+    return answer.why.startswith("CUDA 11") and driver.startswith("450.")
+
+
+def has_more_than_asked(binary, gpu, driver, answer):
+    return cuda_rules.runs(binary.listed, binary.toolkit, gpu, driver).runs
+
+
+def is_between_desktop_and_tegra(binary, gpu, driver, answer):
+    """Whether the code would fit, were there no such difference."""
+    targets = [code.target for code in binary.listed if code.kind == "cubin"]
+    return any(cuda_rules.is_tegra(target) != gpu.tegra and cuda_rules.is_in_order(target, gpu) for target in targets)
+
+
+# Verdicts of Berth that are wrong: what they are, whether it is one of them, and why.
+NOT_YET_JUDGED = {
+    "static runtime": (is_of_a_static_runtime, "the CUDA version of a static libcudart, and of a cubin, is not known, "
+                                               "so the image passes on drivers that are too old for it"),
+    "early 450": (is_before_minor_compatibility, "minor version compatibility begins with 450.80.02"),
+    "foreign code": (has_more_than_asked, "the code of libcudadevrt, in __nv_relfatbin of programs that nvcc links, "
+                                          "and that of a few modules is taken for code of the program"),
+    "desktop and Tegra": (is_between_desktop_and_tegra, "a cubin for desktops passes on Orin, and one for Tegra on "
+                                                        "desktops, which NVIDIA does not support"),
+}
+
+
+def judged(berth, fleet, binary):
+    """[(GPU's name, driver, Answer, Berth's verdict, its reason)] for the nodes that can exist."""
+    names = list(GPUS)
+    done = berth.run("match", "--local", "--fleet", fleet, "--format", "json", reference(binary))
+    assert done.returncode in ENDS, done.stderr
+    for row in json.loads(done.stdout):
+        number, _, driver = row["node"].partition("-")
+        model = names[int(number)]
+        if cuda_rules.exists(GPUS[model], driver):
+            answer = cuda_rules.runs(binary.asked, binary.toolkit, GPUS[model], driver)
+            yield model, driver, answer, *verdict(row["entries"][0])
+
+
+def write_results(version, counts, examples):
+    """Beside the corpus, for people."""
+    text = {"counts": {" ".join(key): count for key, count in sorted(counts.items())}, "examples": examples}
+    (kept.cache() / f"gpu-code-results-{version}.json").write_text(json.dumps(text, indent=1))
+
+
+@pytest.mark.parametrize("version", CORPORA)
+def test_verdicts_are_those_of_the_documents(loaded, fleet, version):
+    found, berth = loaded(version)
+    counts, examples, left = collections.Counter(), {}, []
+    for binary in found:
+        if binary.form in NOT_YET_FOUND or not binary.toolkit:
+            continue
+        for model, driver, answer, said, reason in judged(berth, fleet, binary):
+            wanted = "yes" if answer.runs else "no"
+            if said == wanted:
+                counts["same", said] += 1
+                continue
+            kind = {"yes": "wrong", "no": "refused", "unknown": "unknown"}[said]
+            cause = next((name for name, (applies, _) in NOT_YET_JUDGED.items()
+                          if kind == "wrong" and applies(binary, GPUS[model], driver, answer)), "")
+            counts[kind, cause] += 1
+            row = [binary.name, model, driver, f"table: {wanted}: {answer.why}", f"Berth: {said}: {reason}"]
+            examples.setdefault(f"{kind} {cause}".strip(), []).append(row)
+            if not cause:
+                left.append(row)
+    write_results(version, counts, examples)
+    print(f"{version}: {sum(counts.values())} verdicts:", *(f"{count} {' '.join(key).strip()};"
+                                                             for key, count in sorted(counts.items())))
+    assert left == []
+    SEEN[version] = {cause for _, cause in counts if cause in NOT_YET_JUDGED}
+
+
+SEEN = {}
+
+
+def test_what_is_not_yet_judged_is_needed():
+    if "11.8" not in SEEN:  # which needs all of them
+        pytest.skip("no CUDA toolkit 11.8 gave verdicts")
+    assert set(NOT_YET_JUDGED) == set().union(*SEEN.values())
+
+
+# ---- what would help ----------------------------------------------------------------------------
+
+def needed_driver(binary, gpu):
+    """The lowest driver with which a binary runs on a GPU, or None."""
+    drivers = sorted(cuda_rules.DRIVER_OF_CUDA.values(), key=cuda_rules.version)
+    return next((one for one in drivers if cuda_rules.runs(binary.asked, binary.toolkit, gpu, one).runs), None)
+
+
+def lifts(berth, fleet, binary, number, driver):
+    done = berth.run("match", "--local", "--node", fleet / f"{number}-{driver}.json", "--format", "json",
+                     reference(binary))
+    row = json.loads(done.stdout)
+    return [clause["lift"] for clause in row["entries"][0]["clauses"] if clause["lift"]]
+
+
+NO_PTX_DRIVER = pytest.mark.xfail(strict=True, reason="the driver that PTX needs is not named, only other code")
+
+
+@pytest.mark.parametrize("name, model, driver", [
+    ("dynamic-80-p80", "NVIDIA A10", "470.256.02"),
+    pytest.param("dynamic-p75", "NVIDIA A10", "525.60.13", marks=NO_PTX_DRIVER),
+    pytest.param("dynamic-p75", "NVIDIA A10", "470.256.02", marks=NO_PTX_DRIVER),
+    pytest.param("80-p80", "NVIDIA H200", "470.256.02", marks=NO_PTX_DRIVER)])
+def test_the_driver_that_is_needed_is_named(loaded, fleet, name, model, driver):
+    found, berth = loaded("12.4")
+    (binary,) = (one for one in found if one.name == f"12.4/{name}")
+    branch = needed_driver(binary, GPUS[model]).partition(".")[0]
+    assert f"driver={branch}" in lifts(berth, fleet, binary, list(GPUS).index(model), driver)
+
+
+@pytest.mark.xfail(strict=True, reason="'gpu=compute_75@8.4' is advice that what-if refuses")
+def test_what_would_help_is_a_word_of_what_if(loaded, fleet):
+    found, berth = loaded("12.4")
+    (binary,) = (one for one in found if one.name == "12.4/dynamic-p75")
+    number = list(GPUS).index("NVIDIA A10")
+    words = lifts(berth, fleet, binary, number, "525.60.13")
+    done = berth.run("what-if", "--local", "--node", fleet / f"{number}-525.60.13.json", reference(binary), *words)
+    assert done.returncode in ENDS, done.stderr
