@@ -71,7 +71,12 @@ Result<sys::Fd> make_parent(const sys::Fd& layer, const std::string& path) {
       there.reset();
     }
     if (!there) TRY(sys::make_directory(at, name, 0755));
-    at = TRY(sys::open_at(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+    auto opened = sys::open_at(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    if (!opened.ok()) {
+      return std::move(opened).error().with_hint(
+          "a new container: a program in this one has replaced /" + path.substr(0, slash));
+    }
+    at = *std::move(opened);
     if (!there) TRY(sys::change_mode(at, 0755, name));
   }
   return at;
