@@ -48,7 +48,7 @@ Result<void> add_those_of_volumes(const RunRequest& request, const scan::LoaderS
   return {};
 }
 
-std::string last_part(const std::string& path) {
+std::string leaf_of(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
 }
 
@@ -98,7 +98,7 @@ Result<void> remove_earlier_copies(const ContainerDirectory& directory, const sy
       if (there) at = std::move(**found);
     }
     if (!there) continue;
-    auto removed = sys::remove_entry(at, last_part(path));
+    auto removed = sys::remove_entry(at, leaf_of(path));
     if (!removed.ok() && removed.error().kind == Kind::io) return removed;
   }
   return {};
@@ -154,7 +154,7 @@ Result<void> copy_driver_files(const std::vector<gpu::Copy>& files,
   for (const gpu::GrantedLink& link : links) copied += link.path.substr(1) + "\n";
   TRY_CTX(sys::write_file(directory.fd(), kCopied, copied, 0600), context);
   for (const gpu::Copy& file : files) {
-    const std::string path = file.path.substr(1), name = last_part(path);
+    const std::string path = file.path.substr(1), name = leaf_of(path);
     sys::Fd parent = TRY_CTX(make_parent(upper, path), context);
     auto source = TRY_CTX(sys::open_at(sys::cwd(), file.host_path, O_RDONLY | O_NONBLOCK), context);
     TRY_CTX(sys::remove_entry(parent, name), context);  // the container's own of this name
@@ -165,7 +165,7 @@ Result<void> copy_driver_files(const std::vector<gpu::Copy>& files,
   for (const gpu::GrantedLink& link : links) {
     const std::string path = link.path.substr(1);
     sys::Fd parent = TRY_CTX(make_parent(upper, path), context);
-    auto linked = sys::make_symlink(link.target, parent, last_part(path));
+    auto linked = sys::make_symlink(link.target, parent, leaf_of(path));
     if (!linked.ok() && linked.error().kind != Kind::exists) return linked;
   }
   return {};
