@@ -26,10 +26,10 @@ struct BaseImage {
 Result<std::vector<BaseImage>> base_images(std::string_view containerfile,
                                            const std::map<std::string, std::string>& args);
 
-/// Rewrites the file for builders whose cache compares the names of build arguments but not their
-/// values: buildah with --layers took `ENV` and `LABEL` with another value for the same step. Adds
-/// after each ARG of a stage a second ARG with a name that depends on the value.
-/// Errors: as base_images().
+/// Rewrites the file for a builder that compares only the names of build arguments in its cache,
+/// not their values: buildah with --layers took `ENV` and `LABEL` with another value for the same
+/// step. Adds after each ARG of a stage a second ARG with a name that depends on the value. Errors:
+/// as base_images().
 Result<std::string> with_values_in_names(std::string_view containerfile,
                                          const std::map<std::string, std::string>& args);
 

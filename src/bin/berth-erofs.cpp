@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Serves the files of an EROFS image through FUSE, for users who may not mount it with the kernel's
-// driver. sys::mount_fuse() starts one such process for each mount; it may only read that one
-// image.
+// Serves the files of an EROFS image through FUSE where the kernel's driver may not mount it: for
+// ordinary users, and on kernels without it. sys::mount_fuse() starts one such process for each
+// mount; it may only read that one image.
 //   berth-erofs [-f] [-o userxattr] IMAGE /dev/fd/N
 #include <fcntl.h>
 

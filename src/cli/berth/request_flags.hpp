@@ -15,8 +15,8 @@
 /// The flags that describe a container: those of `run` and `create`.
 namespace berth::cli {
 
-/// The targets of the flags. A flag whose value needs nothing else sets a member of the request;
-/// values that depend on other flags or on the working directory are kept here.
+/// Where the flags store their values. Most set a member of the request. A value that depends on
+/// other flags or on the working directory is kept here until it is complete.
 struct RequestOptions {
   engine::RunRequest request;
   engine::RunCall call;

@@ -215,7 +215,7 @@ const Flag* find_letter(const FlagTable& flags, int letter) {
   return nullptr;
 }
 
-/// The only candidate that begins with `word`, for users who expect abbreviations.
+/// The candidate that begins with `word` if there is only one: users type abbreviations.
 std::optional<std::string_view> only_continuation(std::string_view word,
                                                   const std::vector<std::string_view>& candidates) {
   auto begins = [&](std::string_view candidate) { return candidate.starts_with(word); };

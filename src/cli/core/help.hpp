@@ -36,7 +36,7 @@ std::string verb_help(std::string_view program, const VerbPage& page);
 std::string program_help(std::string_view program, std::string_view summary,
                          const std::vector<VerbText>& verbs, const FlagTable& flags);
 
-/// The text of "berth gpu --help": the verbs whose name begins with `group`, listed by their second
+/// The text of "berth gpu --help": the verbs "gpu …" for the group "gpu", each listed by its second
 /// word.
 std::string group_help(std::string_view group, const std::vector<VerbText>& verbs);
 

@@ -189,7 +189,7 @@ void recover(const Context& context, const std::string& id) {
       if (!swept.ok()) context.log.warn(to_line(swept.error()) + ", ignoring");
     }
   } else {
-    // For an ordinary user who has not entered a user namespace, as in `ps`.
+    // An ordinary user runs verbs such as `ps` without entering a user namespace.
     auto adopted = adopt_from_outside(context, id);
     if (!adopted.ok()) context.log.warn(to_line(adopted.error()) + ", ignoring");
   }
