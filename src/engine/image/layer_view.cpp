@@ -47,8 +47,8 @@ void push_front(std::deque<std::string>& pending, std::string_view path) {
 
 struct LayerView::Entry {
   Type type = Type::absent;
-  Directory directory;  ///< if the entry is a directory
-  sys::Fd parent;       ///< otherwise: the directory in its layer
+  SharedDirectory directory;  ///< of a directory; otherwise nullptr
+  sys::Fd parent;             ///< otherwise: the directory in its layer
   std::string name;
   std::string path;  ///< absolute, links resolved
   uint64_t size = 0;
@@ -68,16 +68,32 @@ Result<LayerView> LayerView::open(const std::vector<std::string>& layers) {
   return view;
 }
 
-Result<LayerView::Directory> LayerView::root() const {
+Result<LayerView::SharedDirectory> LayerView::root() const {
+  if (auto known = known_.find(""); known != known_.end()) return known->second;
   Directory directory;
   for (size_t i = 0; i < layers_.size(); ++i) {
     directory.push_back({TRY(sys::duplicate(layers_[i])), i});
   }
-  return directory;
+  auto shared = std::make_shared<const Directory>(std::move(directory));
+  remember("", shared);
+  return shared;
+}
+
+void LayerView::remember(const std::string& path, const SharedDirectory& directory) const {
+  constexpr size_t kMostHandles = 128;
+  constexpr size_t kMostPaths = 1024;
+  size_t handles = directory ? directory->size() : 0;
+  if (handles_ + handles > kMostHandles || known_.size() >= kMostPaths) {
+    known_.clear();
+    handles_ = 0;
+  }
+  handles_ += handles;
+  known_[path] = directory;
 }
 
 Result<LayerView::Entry> LayerView::look_in(const Directory& directory, const std::string& name) {
   Entry entry;
+  Directory merged;
   for (const auto& [layer, index] : directory) {
     auto status = TRY(sys::stat_entry(layer, name));
     if (!status) continue;
@@ -100,9 +116,24 @@ Result<LayerView::Entry> LayerView::look_in(const Directory& directory, const st
     entry.type = Type::directory;
     sys::Fd part = TRY(sys::open_at(layer, name, O_DIRECTORY | O_NOFOLLOW | O_RDONLY));
     bool opaque = TRY(is_opaque(part));
-    entry.directory.push_back({std::move(part), index});
+    merged.push_back({std::move(part), index});
     if (opaque) break;
   }
+  if (!merged.empty()) entry.directory = std::make_shared<const Directory>(std::move(merged));
+  return entry;
+}
+
+Result<LayerView::Entry> LayerView::look_below(const Directory& directory, const std::string& path,
+                                               const std::string& name) const {
+  std::string below = path + "/" + name;
+  if (auto known = known_.find(below); known != known_.end()) {
+    Entry entry;
+    if (known->second) entry.type = Type::directory;
+    entry.directory = known->second;
+    return entry;
+  }
+  Entry entry = TRY(look_in(directory, name));
+  if (entry.type != Type::other) remember(below, entry.directory);
   return entry;
 }
 
@@ -115,7 +146,7 @@ struct LayerView::Walked {
 Result<LayerView::Walked> LayerView::walk(std::string_view path) const {
   std::deque<std::string> pending;
   push_front(pending, path);
-  std::vector<Directory> stack;  // the directories from the root to here, for ".."
+  std::vector<SharedDirectory> stack;  // the directories from the root to here, for ".."
   stack.push_back(TRY(root()));
   Walked walked;
   auto& names = walked.names;  // of the directories on the stack, without the root
@@ -129,7 +160,8 @@ Result<LayerView::Walked> LayerView::walk(std::string_view path) const {
       names.pop_back();
       continue;
     }
-    Entry entry = TRY(look_in(stack.back(), name));
+    std::string here = names.empty() ? "" : "/" + join(names, "/");
+    Entry entry = TRY(look_below(*stack.back(), here, name));
     if (entry.type == Type::directory) {
       stack.push_back(std::move(entry.directory));
       names.push_back(std::move(name));
@@ -197,7 +229,7 @@ Result<std::vector<std::string>> LayerView::list(std::string_view path) const {
   std::vector<std::string> names;
   std::set<std::string> seen;
   if (entry.type != Type::directory) return names;
-  for (const auto& [layer, index] : entry.directory) {
+  for (const auto& [layer, index] : *entry.directory) {
     auto listed = sys::list_directory(layer, ".", kMaxNames);
     if (!listed.ok()) continue;  // too many names to search
     for (std::string& name : *listed) {
@@ -212,15 +244,18 @@ Result<std::vector<std::string>> LayerView::list(std::string_view path) const {
 Result<std::vector<std::optional<size_t>>> LayerView::layers_of(
     std::string_view directory, const std::vector<std::string>& names) const {
   std::vector<std::optional<size_t>> found(names.size());
-  Directory here = TRY(root());
+  SharedDirectory here = TRY(root());
+  std::string path;
   for (std::string_view part : split(directory, '/')) {
     if (part.empty()) continue;
-    Entry entry = TRY(look_in(here, std::string(part)));
+    std::string name(part);
+    Entry entry = TRY(look_below(*here, path, name));
     if (entry.type != Type::directory) return found;
     here = std::move(entry.directory);
+    path += "/" + name;
   }
   for (size_t i = 0; i < names.size(); ++i) {
-    Entry entry = TRY(look_in(here, names[i]));
+    Entry entry = TRY(look_in(*here, names[i]));
     if (entry.regular) found[i] = entry.layer;
   }
   return found;
@@ -261,7 +296,7 @@ Result<void> LayerView::copy_directory(Copy& copy, const Directory& from, const 
       if (entry.type != Type::directory) continue;
       TRY(sys::make_directory(to, one, 0700));
       sys::Fd below = TRY(sys::open_at(to, one, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
-      TRY(copy_directory(copy, entry.directory, below, path, depth + 1));
+      TRY(copy_directory(copy, *entry.directory, below, path, depth + 1));
     }
   }
   return sys::copy_directory_metadata(from.front().fd, to, name);
@@ -269,9 +304,9 @@ Result<void> LayerView::copy_directory(Copy& copy, const Directory& from, const 
 
 Result<void> LayerView::copy_tree(std::string_view path, const sys::Fd& to, Sharing sharing) const {
   Entry entry = TRY(resolve(path));
-  if (entry.type != Type::directory || entry.directory.empty()) return {};
+  if (entry.type != Type::directory || entry.directory->empty()) return {};
   Copy copy{to, sharing};
-  return copy_directory(copy, entry.directory, to, "", 1);
+  return copy_directory(copy, *entry.directory, to, "", 1);
 }
 
 Result<std::optional<std::string>> LayerView::read_file(std::string_view path,

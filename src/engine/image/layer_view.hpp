@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,7 +25,7 @@ enum class Sharing {
 
 /// The tree that overlay would show for some layers, read without a mount: applies whiteouts,
 /// opaque directories and symbolic links as in the container; no link leads out of the tree. The
-/// layers are untrusted.
+/// layers are untrusted, and must not change meanwhile. Not for several threads.
 /// Source: kernel overlayfs.rst.
 class LayerView {
  public:
@@ -76,19 +78,28 @@ class LayerView {
   };
   /// A directory as the layers that it is merged from, highest first.
   using Directory = std::vector<Part>;
+  using SharedDirectory = std::shared_ptr<const Directory>;
 
   struct Walked;
   Result<Walked> walk(std::string_view path) const;
   Result<Entry> resolve(std::string_view path) const;
-  Result<Directory> root() const;
+  Result<SharedDirectory> root() const;
   struct Copy;
   static Result<void> copy_directory(Copy& copy, const Directory& from, const sys::Fd& to,
                                      const std::string& name, int depth);
   static Result<void> copy_other(Copy& copy, const Entry& entry, const sys::Fd& to,
                                  const std::string& path);
   static Result<Entry> look_in(const Directory& directory, const std::string& name);
+  /// As look_in() for `name` in the directory at `path` ("" or "/usr/lib", without links).
+  Result<Entry> look_below(const Directory& directory, const std::string& path,
+                           const std::string& name) const;
+  void remember(const std::string& path, const SharedDirectory& directory) const;
 
   std::vector<sys::Fd> layers_;
+  /// Directories that were found, by path, and nullptr for what is absent: a start asks for a
+  /// hundred paths in a few directories.
+  mutable std::map<std::string, SharedDirectory> known_;
+  mutable size_t handles_ = 0;  ///< of them all
 };
 
 /// A view of layers as a tree, for library searches.

@@ -65,6 +65,22 @@ TEST_F(LayerViewTest, shows_the_highest_file) {
   EXPECT_EQ(read("/etc/shadow"), "absent");
 }
 
+TEST_F(LayerViewTest, answers_again_as_before_however_many_directories_it_has_seen) {
+  constexpr int kMany = 300;  // more than it keeps open
+  for (int i = 0; i < kMany; ++i) write("bottom/many/" + std::to_string(i) + "/file", "content");
+  write("middle/many/7/file", "middle");
+  LayerView view = open();
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 0; i < kMany; ++i) {
+      std::string directory = "/many/" + std::to_string(i);
+      EXPECT_EQ(*view.look_up(directory), Type::directory);
+      EXPECT_EQ(*view.look_up(directory + "/none"), Type::absent);
+      EXPECT_EQ(*view.look_up(directory + "/none/below"), Type::absent);
+      EXPECT_EQ(*view.read_file(directory + "/file", 100), i == 7 ? "middle" : "content");
+    }
+  }
+}
+
 TEST_F(LayerViewTest, hides_what_is_whited_out) {
   write("bottom/etc/passwd", "bottom");
   whiteout("top/etc/passwd");
