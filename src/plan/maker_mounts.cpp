@@ -401,7 +401,8 @@ void Maker::loader_files() {
   if (lines != spec_.annotations.end()) loader_entries_ = oci::loader_entries_of(lines->second);
   auto compat = spec_.annotations.find(std::string(oci::kCompatAnnotation));
   if (compat != spec_.annotations.end()) compat_ = oci::compat_request_of(compat->second);
-  if (fills_loader_files()) add(PlaceLoaderFiles{!spec_.root.readonly});
+  bool in_layer = spec_.annotations.contains(std::string(oci::kLayerLinksAnnotation));
+  if (fills_loader_files()) add(PlaceLoaderFiles{!spec_.root.readonly, !in_layer});
 }
 
 void Maker::fill_loader_files() {

@@ -193,12 +193,17 @@ Result<void> note_made(const Inside& inside, const std::string& path) {
 // Makes the links that linkers need, and loaders without a cache. Files of the image are not
 // replaced, and a root that cannot be changed gets no links.
 Result<void> make_links(const Inside& inside) {
+  std::string path;  // of the directory that is open
+  sys::Fd directory;
   for (const scan::LibraryLink& link : inside.prepared.loader_links) {
     size_t slash = link.path.rfind('/');
-    auto directory =
-        sys::open_in_root(inside.root, link.path.substr(0, slash), O_PATH | O_DIRECTORY);
-    if (!directory.ok() || !is_of_root(inside.root, *directory, link.path)) return {};
-    auto made = sys::make_symlink(link.target, *directory, link.path.substr(slash + 1));
+    if (!directory || link.path.compare(0, slash, path) != 0) {
+      path = link.path.substr(0, slash);
+      auto opened = sys::open_in_root(inside.root, path, O_PATH | O_DIRECTORY);
+      if (!opened.ok() || !is_of_root(inside.root, *opened, link.path)) return {};
+      directory = std::move(*opened);
+    }
+    auto made = sys::make_symlink(link.target, directory, link.path.substr(slash + 1));
     if (made.ok()) TRY(note_made(inside, link.path));
   }
   return {};
@@ -283,7 +288,9 @@ Result<void> make_loader_files(const plan::Plan& plan, const sys::Fd& entry, Pre
 Result<void> place_loader_files(Inside& inside, const plan::PlaceLoaderFiles& step) {
   const Prepared& prepared = inside.prepared;
   LoaderHandles& loader = inside.loader;
-  TRY_CTX(make_links(inside), "cannot make the links of the driver's libraries");
+  if (step.makes_links) {
+    TRY_CTX(make_links(inside), "cannot make the links of the driver's libraries");
+  }
   loader.image_cache = open_for_all(inside.root, kCachePath, kMaxCache);
   if (step.in_root) {
     loader.cache =
