@@ -79,8 +79,16 @@ PARTS = {
 }
 
 
+# Branches that are asked for, if not all: BERTH_TEST_DRIVERS="550 390".
+ASKED = os.environ.get("BERTH_TEST_DRIVERS", "").split()
+
+
 class Unavailable(Exception):
-    """The mirror does not have a branch; the text names the missing package."""
+    """The mirror does not have a branch, and the text names the missing package; or it is not asked for."""
+
+
+def is_asked(branch):
+    return not ASKED or branch in ASKED
 
 
 @dataclasses.dataclass(frozen=True)
@@ -340,6 +348,8 @@ def _make(branch, path):
 def get(branch):
     """The Driver of a branch; makes it the first time (half a minute, and as long for each suite's base).
     Errors: Unavailable."""
+    if not is_asked(branch):
+        raise Unavailable(f"BERTH_TEST_DRIVERS is '{' '.join(ASKED)}'")
     if not (kept.cache() / _kept_name(branch)).exists():
         _origin(branch)
     place = kept.directory(_kept_name(branch), functools.partial(_make, branch))
@@ -407,7 +417,7 @@ def _main():
     if unknown:
         parser.error(f"there is no branch {unknown[0]!r}; there are {', '.join(BRANCHES)}")
     if options.tree is None:
-        return _show(options.branch or BRANCHES)
+        return _show(options.branch or ASKED or BRANCHES)
     if len(options.branch) != (2 if options.layout.startswith("two-") else 1):
         parser.error("--tree needs one branch, and two- layouts two")
     if options.tree.exists():
