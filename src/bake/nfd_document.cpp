@@ -248,7 +248,7 @@ Result<void> check_feature(std::string_view feature) {
 
 Result<Spec> read_spec(std::string_view text, std::string_view document) {
   json::Value value = TRY(yaml::parse(text, document, kLimits));
-  auto spec = json::from_value<Spec>(value, document);
+  auto spec = json::from_value<Spec>(std::move(value), document);
   if (!spec.ok()) {
     Error error = std::move(spec).error();
     error.kind = Kind::usage;

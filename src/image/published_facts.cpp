@@ -104,7 +104,8 @@ Result<PublishedFacts> parse_published_facts(std::string_view text) {
   limits.max_values = 1'000'000;
   json::Value value = TRY(json::parse(text, kName, limits));
   if (!has_plain_texts(value)) return not_such("a text that is too long or has control characters");
-  PublishedFacts facts = TRY(json::from_value<PublishedFacts>(value, std::string(kName)));
+  PublishedFacts facts =
+      TRY(json::from_value<PublishedFacts>(std::move(value), std::string(kName)));
   if (facts.version != 1) {
     return make_error(Kind::unsupported,
                       fmt::format("read the {}: version {} is of a later version of Berth", kName,

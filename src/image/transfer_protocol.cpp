@@ -352,8 +352,8 @@ std::string_view event_name(const TransferEvent& event) {
 }
 
 template <class T>
-Result<TransferEvent> read_event(const json::Value& value) {
-  T event = TRY(json::from_value<T>(value, "event"));
+Result<TransferEvent> read_event(json::Value value) {
+  T event = TRY(json::from_value<T>(std::move(value), "event"));
   return TransferEvent(std::move(event));
 }
 
@@ -384,10 +384,10 @@ std::string to_json(const TransferEvent& event) {
 Result<TransferEvent> parse_event(std::string_view line) {
   json::Value value = TRY(json::parse(line, "event"));
   std::string name = TRY(json::from_value<EventName>(value, "event")).event;
-  if (name == "layer") return read_event<LayerEvent>(value);
-  if (name == "status") return read_event<StatusEvent>(value);
-  if (name == "warning") return read_event<WarningEvent>(value);
-  if (name == "result") return read_event<TransferResult>(value);
+  if (name == "layer") return read_event<LayerEvent>(std::move(value));
+  if (name == "status") return read_event<StatusEvent>(std::move(value));
+  if (name == "warning") return read_event<WarningEvent>(std::move(value));
+  if (name == "result") return read_event<TransferResult>(std::move(value));
   if (name == "error") {
     Error failure;
     if (auto unread = json::fill(value, json::Path("event"), failure)) return std::move(*unread);

@@ -20,9 +20,11 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <concepts>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -54,19 +56,18 @@ concept HasText = requires(const T& value, std::string_view text) {
   { from_json_text(text, std::type_identity<T>{}) } -> std::same_as<Result<T>>;
 };
 
-/// Fills a struct from one object. Used only by tables. Keeps the first error.
+/// Fills a struct from one object, whose strings are moved into it. Used only by tables. Keeps the
+/// first error.
 class Reader {
  public:
   /// The arguments have to outlive the reader.
-  Reader(const Object& members, const Path& path) : members_(members), path_(path) {
-    known_.reserve(kMembers);
-  }
+  Reader(Object& members, const Path& path) : members_(members), path_(path) {}
 
   template <class T>
   void required(std::string_view name, T& member) {
-    known_.push_back(name);
+    note(name);
     if (error_) return;
-    const Value* value = find(name);
+    Value* value = find(name);
     if (value == nullptr) {
       fail(name, "missing");
       return;
@@ -77,9 +78,9 @@ class Reader {
   /// An absent or null member leaves `member` unchanged.
   template <class T>
   void optional(std::string_view name, T& member) {
-    known_.push_back(name);
+    note(name);
     if (error_) return;
-    const Value* value = find(name);
+    Value* value = find(name);
     if (value != nullptr && !value->is_null()) read_member(name, *value, member);
   }
 
@@ -91,8 +92,8 @@ class Reader {
 
   void rest(Rest& rest) {
     if (error_) return;
-    for (const auto& member : members_) {
-      if (!is_known(member.first)) rest.push_back(member);
+    for (auto& member : members_) {
+      if (!is_known(member.first)) rest.push_back(std::move(member));
     }
   }
 
@@ -100,7 +101,8 @@ class Reader {
     if (error_) return;
     for (const auto& [name, value] : members_) {
       if (is_known(name)) continue;
-      auto near = nearest(name, known_);
+      std::span<const std::string_view> known = known_names();
+      auto near = nearest(name, {known.begin(), known.end()});
       fail(name,
            near ? "unknown member; did you mean '" + std::string(*near) + "'?" : "unknown member");
       return;
@@ -118,11 +120,11 @@ class Reader {
   std::optional<Error>& error() { return error_; }
 
   template <class T>
-  static std::optional<Error> read_value(const Value& value, const Path& path, T& out);
+  static std::optional<Error> read_value(Value& value, const Path& path, T& out);
 
  private:
   // Starts after the member found last: members are usually in the order of their table.
-  const Value* find(std::string_view name) {
+  Value* find(std::string_view name) {
     for (size_t i = 0; i < members_.size(); ++i) {
       size_t at = next_ + i < members_.size() ? next_ + i : next_ + i - members_.size();
       if (members_[at].first != name) continue;
@@ -131,20 +133,36 @@ class Reader {
     }
     return nullptr;
   }
+  void note(std::string_view name) {
+    if (known_count_ < kFew) {
+      few_known_[known_count_] = name;
+    } else {
+      if (known_count_ == kFew) known_.assign(few_known_.begin(), few_known_.end());
+      known_.push_back(name);
+    }
+    ++known_count_;
+  }
+  std::span<const std::string_view> known_names() const {
+    if (known_count_ > kFew) return known_;
+    return std::span(few_known_).first(known_count_);
+  }
   bool is_known(std::string_view key) const {
-    return std::ranges::find(known_, key) != known_.end();
+    auto names = known_names();
+    return std::ranges::find(names, key) != names.end();
   }
   template <class T>
-  void read_member(std::string_view name, const Value& value, T& member) {
+  void read_member(std::string_view name, Value& value, T& member) {
     error_ = read_value(value, path_.member(name), member);
   }
 
-  static constexpr size_t kMembers = 32;  // enough for most tables
+  static constexpr size_t kFew = 32;  // enough for most tables
 
-  const Object& members_;
+  Object& members_;
   const Path& path_;
   size_t next_ = 0;
-  std::vector<std::string_view> known_;
+  size_t known_count_ = 0;
+  std::array<std::string_view, kFew> few_known_;
+  std::vector<std::string_view> known_;  // all of them, if there are more
   std::optional<Error> error_;
 };
 
@@ -186,10 +204,10 @@ struct IsStringMap<std::map<std::string, T>> : std::true_type {};
 }  // namespace detail
 
 template <class T>
-std::optional<Error> Reader::read_value(const Value& value, const Path& path, T& out) {
+std::optional<Error> Reader::read_value(Value& value, const Path& path, T& out) {
   using detail::type_error;
   if constexpr (std::is_same_v<T, Value>) {
-    out = value;
+    out = std::move(value);
     return std::nullopt;
   } else if constexpr (std::is_same_v<T, bool>) {
     const bool* boolean = value.get_if<bool>();
@@ -208,8 +226,9 @@ std::optional<Error> Reader::read_value(const Value& value, const Path& path, T&
     }
     return std::nullopt;
   } else if constexpr (std::is_same_v<T, std::string>) {
-    if (value.string() == nullptr) return type_error(path, "a string", value);
-    out = *value.string();
+    auto* text = value.get_if<std::string>();
+    if (text == nullptr) return type_error(path, "a string", value);
+    out = std::move(*text);
     return std::nullopt;
   } else if constexpr (std::is_same_v<T, Digest> || HasNames<T> || HasText<T>) {
     if (value.string() == nullptr) return type_error(path, "a string", value);
@@ -236,11 +255,12 @@ std::optional<Error> Reader::read_value(const Value& value, const Path& path, T&
     }
     return read_value(value, path, out.emplace());
   } else if constexpr (detail::IsVector<T>::value) {
-    if (value.array() == nullptr) return type_error(path, "an array", value);
+    auto* array = value.get_if<Array>();
+    if (array == nullptr) return type_error(path, "an array", value);
     out.clear();
-    out.reserve(value.array()->size());
+    out.reserve(array->size());
     size_t i = 0;
-    for (const Value& one : *value.array()) {
+    for (Value& one : *array) {
       typename T::value_type element{};
       auto error = read_value(one, path.element(i++), element);
       if (error) return error;
@@ -248,17 +268,19 @@ std::optional<Error> Reader::read_value(const Value& value, const Path& path, T&
     }
     return std::nullopt;
   } else if constexpr (detail::IsStringMap<T>::value) {
-    if (value.object() == nullptr) return type_error(path, "an object", value);
+    auto* members = value.get_if<Object>();
+    if (members == nullptr) return type_error(path, "an object", value);
     out.clear();
-    for (const auto& [key, one] : *value.object()) {
+    for (auto& [key, one] : *members) {
       auto error = read_value(one, path.entry(key), out[key]);
       if (error) return error;
     }
     return std::nullopt;
   } else {
     static_assert(HasFields<T>, "a type without a field table or a textual form");
-    if (value.object() == nullptr) return type_error(path, "an object", value);
-    Reader reader(*value.object(), path);
+    auto* members = value.get_if<Object>();
+    if (members == nullptr) return type_error(path, "an object", value);
+    Reader reader(*members, path);
     fields(reader, out);
     return std::move(reader.error());
   }
@@ -384,15 +406,15 @@ class Writer {
 
 /// Fills `out` from the members of `value`; members that `value` lacks stay unchanged.
 template <class T>
-std::optional<Error> fill(const Value& value, const Path& path, T& out) {
+std::optional<Error> fill(Value value, const Path& path, T& out) {
   return Reader::read_value(value, path, out);
 }
 
 /// Fills a T from a parsed value; `document` names it in errors.
 template <class T>
-Result<T> from_value(const Value& value, std::string_view document) {
+Result<T> from_value(Value value, std::string_view document) {
   T out{};
-  if (auto error = fill(value, Path(document), out)) return std::move(*error);
+  if (auto error = Reader::read_value(value, Path(document), out)) return std::move(*error);
   return out;
 }
 
@@ -401,7 +423,7 @@ template <class T>
 Result<T> read(std::string_view text, std::string_view document, const Limits& limits = {}) {
   auto parsed = parse(text, document, limits);
   if (!parsed.ok()) return std::move(parsed).error();
-  return from_value<T>(*parsed, document);
+  return from_value<T>(std::move(*parsed), document);
 }
 
 /// Compact for indent 0, else one member per line.

@@ -185,7 +185,7 @@ Result<std::variant<Index, Manifest>> parse_manifest(std::string_view bytes,
   json::Value body = TRY(json::parse(bytes, document));
   TRY(check_types(body, bare_type(media_type), document));
   if (body.find("manifests") != nullptr) {
-    Index index = TRY(json::from_value<Index>(body, document));
+    Index index = TRY(json::from_value<Index>(std::move(body), document));
     if (index.manifests.size() > kMaxIndexEntries) {
       return make_error(Kind::corrupt, std::string(document) + ": " +
                                            std::to_string(index.manifests.size()) +
@@ -193,7 +193,7 @@ Result<std::variant<Index, Manifest>> parse_manifest(std::string_view bytes,
     }
     return std::variant<Index, Manifest>(std::move(index));
   }
-  Manifest manifest = TRY(json::from_value<Manifest>(body, document));
+  Manifest manifest = TRY(json::from_value<Manifest>(std::move(body), document));
   if (manifest.layers.size() > kMaxLayers) {
     return make_error(Kind::corrupt,
                       std::string(document) + ": " + std::to_string(manifest.layers.size()) +

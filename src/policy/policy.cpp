@@ -118,7 +118,7 @@ Result<Compiled> parse_compiled(std::string_view text, std::string_view document
                       fmt::format("{}: written by another version of berth", document),
                       "berth policy apply");
   }
-  Compiled compiled = TRY(json::from_value<Compiled>(value, document));
+  Compiled compiled = TRY(json::from_value<Compiled>(std::move(value), document));
   auto good = check(compiled.policy);
   if (!good.ok()) {
     return make_error(Kind::corrupt, fmt::format("{}: {}", document, good.error().what),

@@ -83,7 +83,7 @@ Result<Profile> read_written(std::string_view text, Form form, std::string_view 
     later.version = version.version;
     TRY(check(later, document));
   }
-  auto profile = TRY(json::from_value<Profile>(value, document));
+  auto profile = TRY(json::from_value<Profile>(std::move(value), document));
   TRY(check(profile, document));
   return profile;
 }
