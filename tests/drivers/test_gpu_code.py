@@ -161,29 +161,16 @@ def is_of_a_static_runtime(binary, gpu, driver, answer):
     return answer.why.startswith("CUDA") and binary.form not in ("shared", "dynamic")
 
 
-def is_before_minor_compatibility(binary, gpu, driver, answer):
-    return answer.why.startswith("CUDA 11") and driver.startswith("450.")
-
-
 def has_more_than_asked(binary, gpu, driver, answer):
     return cuda_rules.runs(binary.listed, binary.toolkit, gpu, driver).runs
-
-
-def is_between_desktop_and_tegra(binary, gpu, driver, answer):
-    """Whether the code would fit, were there no such difference."""
-    targets = [code.target for code in binary.listed if code.kind == "cubin"]
-    return any(cuda_rules.is_tegra(target) != gpu.tegra and cuda_rules.is_in_order(target, gpu) for target in targets)
 
 
 # Verdicts of Berth that are wrong: what they are, whether it is one of them, and why.
 NOT_YET_JUDGED = {
     "static runtime": (is_of_a_static_runtime, "the CUDA version of a static libcudart, and of a cubin, is not known, "
                                                "so the image passes on drivers that are too old for it"),
-    "early 450": (is_before_minor_compatibility, "minor version compatibility begins with 450.80.02"),
     "foreign code": (has_more_than_asked, "the code of libcudadevrt, in __nv_relfatbin of programs that nvcc links, "
                                           "and that of a few modules is taken for code of the program"),
-    "desktop and Tegra": (is_between_desktop_and_tegra, "a cubin for desktops passes on Orin, and one for Tegra on "
-                                                        "desktops, which NVIDIA does not support"),
 }
 
 
@@ -257,14 +244,10 @@ def lifts(berth, fleet, binary, number, driver):
     return [clause["lift"] for clause in row["entries"][0]["clauses"] if clause["lift"]]
 
 
-NO_PTX_DRIVER = pytest.mark.xfail(strict=True, reason="the driver that PTX needs is not named, only other code")
-
-
 @pytest.mark.parametrize("name, model, driver", [
     ("dynamic-80-p80", "NVIDIA A10", "470.256.02"),
-    pytest.param("dynamic-p75", "NVIDIA A10", "525.60.13", marks=NO_PTX_DRIVER),
-    pytest.param("dynamic-p75", "NVIDIA A10", "470.256.02", marks=NO_PTX_DRIVER),
-    pytest.param("80-p80", "NVIDIA H200", "470.256.02", marks=NO_PTX_DRIVER)])
+    ("dynamic-p75", "NVIDIA A10", "525.60.13"), ("dynamic-p75", "NVIDIA A10", "470.256.02"),
+    ("80-p80", "NVIDIA H200", "470.256.02")])
 def test_the_driver_that_is_needed_is_named(loaded, fleet, name, model, driver):
     found, berth = loaded("12.4")
     (binary,) = (one for one in found if one.name == f"12.4/{name}")
@@ -272,7 +255,6 @@ def test_the_driver_that_is_needed_is_named(loaded, fleet, name, model, driver):
     assert f"driver={branch}" in lifts(berth, fleet, binary, list(GPUS).index(model), driver)
 
 
-@pytest.mark.xfail(strict=True, reason="'gpu=compute_75@8.4' is advice that what-if refuses")
 def test_what_would_help_is_a_word_of_what_if(loaded, fleet):
     found, berth = loaded("12.4")
     (binary,) = (one for one in found if one.name == "12.4/dynamic-p75")
