@@ -5,9 +5,11 @@ driver is that of a table written from NVIDIA's documents (support/cuda_rules.py
 A row of NOT_YET_FOUND or NOT_YET_JUDGED that no binary needs fails."""
 
 import collections
+import html.parser
 import json
 import pathlib
 import tempfile
+import time
 
 import pytest
 
@@ -227,6 +229,71 @@ def test_what_is_not_yet_judged_is_needed():
     if "11.8" not in SEEN:  # which needs all of them
         pytest.skip("no CUDA toolkit 11.8 gave verdicts")
     assert set(NOT_YET_JUDGED) == set().union(*SEEN.values())
+
+
+# ---- the page of a fleet ------------------------------------------------------------------------
+
+PAIRS = 400  # of image and node, at least
+
+
+class Cells(html.parser.HTMLParser):
+    """The signs of the matrix, by row."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.rows, self.in_cell, self.in_matrix = [], False, False
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        if tag == "table":
+            self.in_matrix = ("class", "matrix") in attributes
+        elif tag == "tr" and self.in_matrix:
+            self.rows.append([])
+        self.in_cell = tag == "td" or self.in_cell and tag == "a"
+        if tag == "td" and self.in_matrix:
+            self.rows[-1].append("")
+
+    def handle_data(self, text):
+        if self.in_cell and self.in_matrix:
+            self.rows[-1][-1] += text
+
+    def handle_endtag(self, tag):
+        self.in_cell = self.in_cell and tag != "td"
+
+
+def test_a_page_of_images_and_nodes_says_what_the_documents_say(loaded, fleet):
+    """The images whose CUDA runtime and code Berth knows whole: of other forms see NOT_YET_JUDGED."""
+    found, berth = loaded("12.4")
+    binaries = [one for one in found if one.form in ("shared", "dynamic")]
+    references = [reference(one) for one in binaries]
+    arguments = ("match", "--local", "--fleet", fleet)
+    rows = json.loads(berth.run(*arguments, "--format", "json", *references).stdout)
+    begin = time.monotonic()
+    done = berth.run(*arguments, "--html", *references)
+    seconds = time.monotonic() - begin
+    page = [row for row in Cells(done.stdout).rows if row]
+    nodes = sorted({row["node"] for row in rows})
+    assert [len(row) for row in page] == len(nodes) * [len(binaries)]
+    signs = {(node, name): sign[0] for node, row in zip(nodes, page) for name, sign in zip(references, row)}
+    names, pairs = list(GPUS), []
+    by_reference = {reference(one): one for one in binaries}
+    for row in rows:
+        number, _, driver = row["node"].partition("-")
+        gpu = GPUS[names[int(number)]]
+        if not cuda_rules.exists(gpu, driver):
+            continue
+        binary = by_reference[row["reference"]]
+        answer = cuda_rules.runs(binary.asked, binary.toolkit, gpu, driver)
+        said, reason = verdict(row["entries"][0])
+        pairs.append({"image": binary.name, "gpu": names[int(number)], "driver": driver,
+                      "documents": ["no", "yes"][answer.runs], "why": answer.why, "berth": said, "reason": reason,
+                      "page": signs[row["node"], row["reference"]]})
+    (kept.cache() / "gpu-fleet-pairs.json").write_text(json.dumps(pairs, indent=1))
+    (kept.cache() / "gpu-fleet.html").write_text(done.stdout)
+    print(f"{len(pairs)} pairs of {len(page) * len(page[0])}, a page of {len(done.stdout)} bytes in {seconds:.2f} s")
+    assert len(pairs) >= PAIRS
+    assert [pair for pair in pairs if pair["berth"] != pair["documents"]] == []
+    assert [pair for pair in pairs if pair["page"] == "✓" and pair["documents"] == "no"] == []
 
 
 # ---- what would help ----------------------------------------------------------------------------
