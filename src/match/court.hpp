@@ -47,6 +47,21 @@ struct CodeSearch {
   bool must_all = false;            ///< every place has to run
   const CodePlace* lost = nullptr;  ///< a place with code that does not run
   CodeFit lost_fit;
+  bool is_unused() const { return lost != nullptr && (running == 0 || must_all); }
+};
+
+/// Why code does not run. `what` is what needs a newer driver ("PTX 8.4"), and `driver` the oldest
+/// that does; empty: no driver helps, or none is known.
+struct Lost {
+  std::string why;
+  std::string what;
+  std::string_view driver;
+};
+
+/// The user-land driver of a program in the container; empty: unknown.
+struct UserDriver {
+  std::string_view version;
+  std::string cuda;
 };
 
 /// "/opt/lib/libfoo.so and 2 more files", "/usr/bin/tool".
@@ -54,6 +69,10 @@ std::string files_text(uint64_t files, const std::string& example);
 bool is_older(std::string_view version, std::string_view than);
 bool holds(const VersionNeed& need, std::string_view version);
 std::string need_text(const VersionNeed& need);  ///< "≥ 525.60.13"
+/// Whether node::with() takes `lift` as one word. Some lifts have text of the image in them.
+bool is_lift(std::string_view lift);
+/// "kernel=6.1": a version that meets all `needs` of a key of node::with(); empty: none was found.
+std::string lift_of(std::string_view key, const std::vector<VersionNeed>& needs);
 /// "ran on a node like this (record of 2026-11-20, exit 0)"
 std::string success_text(const RunRecord& record);
 
@@ -77,6 +96,7 @@ class Court {
   template <class Say>
   void add(About about, Outcome outcome, Say say) {
     Said said = words_ == Words::all ? say() : Said();
+    if (!is_lift(said.lift)) said.lift.clear();
     verdict_.clauses.push_back({std::move(about.word), outcome, std::move(said.reason),
                                 std::move(said.remedy), std::move(said.lift), about.tier});
   }
@@ -110,8 +130,11 @@ class Court {
   void look_at_code();
   void look_at_code_of(const node::NodeGpu& gpu);
   std::vector<CodePlace> places_of_code() const;
-  CodeSearch search(const std::vector<CodePlace>& places, const node::NodeGpu& gpu) const;
-  std::string why_unused(const CodeSearch& found) const;
+  CodeSearch search(const std::vector<CodePlace>& places, const node::NodeGpu& gpu,
+                    const UserDriver& driver) const;
+  Lost why_unused(const CodeSearch& found, const UserDriver& driver) const;
+  Lost lost_with(std::string_view driver) const;
+  UserDriver user_driver() const;
   void look_at_mpi();
   void look_at_puzzles();
   void look_at_runs();
@@ -134,6 +157,7 @@ class Court {
   bool is_main(bool main) const { return main && !job_.other_command; }
   std::string lacks(std::string_view target) const;
   std::string lift_of_features() const;
+  std::string lift_of_code() const;
   Outcome lost_driver() const { return job_.needs_gpus ? Outcome::fail : Outcome::runs_but; }
   bool compat_fits() const;
   bool has_gpus(std::string_view vendor) const {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "match/cuda_rules.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/text.hpp"
@@ -42,10 +44,43 @@ std::optional<Target> parse_capability(std::string_view text) {
   return Target{static_cast<uint32_t>(*major), static_cast<uint32_t>(*minor), 0};
 }
 
+/// Major and minor version of Tegra's GPUs (Jetson, DRIVE).
+constexpr std::array<std::pair<uint32_t, uint32_t>, 7> kTegra = {
+    {{3, 2}, {5, 3}, {6, 2}, {7, 2}, {8, 7}, {10, 1}, {11, 0}}};
+
+/// A target with the suffix f, and a GPU besides the target's own that belongs to its family.
+struct Relative {
+  uint32_t major, target_minor, gpu_minor;
+};
+constexpr std::array<Relative, 2> kRelatives = {{{10, 0, 3}, {12, 0, 1}}};
+
+bool is_tegra(const Target& target) {
+  return std::ranges::find(kTegra, std::pair(target.major, target.minor)) != kTegra.end();
+}
+
+bool is_same(const Target& code, const Target& gpu) {
+  return code.major == gpu.major && code.minor == gpu.minor;
+}
+
+bool is_of_family(const Target& code, const Target& gpu) {
+  return is_same(code, gpu) || std::ranges::any_of(kRelatives, [&](const Relative& one) {
+           return code.major == one.major && gpu.major == one.major &&
+                  code.minor == one.target_minor && gpu.minor == one.gpu_minor;
+         });
+}
+
+// NVIDIA supports no cubin of a desktop GPU on Tegra, none of Tegra on desktops, and between two of
+// Tegra's GPUs none either.
+bool runs_cubin_of(const Target& code, const Target& gpu) {
+  if (is_tegra(code) || is_tegra(gpu)) return is_same(code, gpu);
+  return code.major == gpu.major && code.minor <= gpu.minor;
+}
+
 CodeFit fit_sass(const Target& code, const Target& gpu) {
   CodeFit fit;
-  bool same = code.major == gpu.major && code.minor == gpu.minor;
-  bool runs = code.suffix == 'a' ? same : code.major == gpu.major && code.minor <= gpu.minor;
+  bool runs = code.suffix == 'a'   ? is_same(code, gpu)
+              : code.suffix == 'f' ? is_of_family(code, gpu)
+                                   : runs_cubin_of(code, gpu);
   if (!runs) return fit;
   fit.code_class = code.suffix == 'a'   ? CodeClass::exact
                    : code.suffix == 'f' ? CodeClass::family
@@ -54,19 +89,28 @@ CodeFit fit_sass(const Target& code, const Target& gpu) {
   return fit;
 }
 
+/// Whether PTX of version `isa` is too new for a driver of version `cuda`.
+bool is_too_new(std::string_view isa, std::string_view cuda) {
+  if (isa.empty() || cuda.empty()) return false;
+  std::string_view needed = cuda_of_ptx(isa);
+  if (!needed.empty()) return scan::compare_versions(cuda, needed) < 0;
+  // Versions of PTX that came after this program are for drivers that did so, too.
+  return scan::compare_versions(isa, kPtxVersions.back().ptx) > 0 &&
+         scan::compare_versions(cuda, kPtxVersions.back().cuda) <= 0;
+}
+
 CodeFit fit_ptx(const Target& code, const Target& gpu, std::string_view isa,
                 std::string_view cuda) {
   CodeFit fit;
   bool runs = code.major < gpu.major || (code.major == gpu.major && code.minor <= gpu.minor);
-  if (code.suffix == 'a') runs = code.major == gpu.major && code.minor == gpu.minor;
-  if (code.suffix == 'f') runs = code.major == gpu.major && code.minor <= gpu.minor;
+  if (code.suffix == 'a') runs = is_same(code, gpu);
+  if (code.suffix == 'f') runs = is_of_family(code, gpu);
   if (!runs) return fit;
-  std::string needed = cuda_of_ptx(isa);
-  if (!needed.empty() && !cuda.empty() && scan::compare_versions(cuda, needed) < 0) {
-    fit.newer_ptx = true;
-    return fit;
+  if (is_too_new(isa, cuda)) {
+    fit.is_too_new = true;
+  } else {
+    fit.code_class = CodeClass::jit;
   }
-  fit.code_class = CodeClass::jit;
   return fit;
 }
 
@@ -104,73 +148,82 @@ CodeFit fit_of(const GpuCode& code, const node::NodeGpu& gpu,
   return fit;
 }
 
-using Row = std::pair<std::string_view, std::string_view>;
-
-/// CUDA version → oldest driver, for versions without minor-version compatibility.
-constexpr std::array<Row, 8> kOldDrivers = {{{"7.5", "352.31"},
-                                             {"8.0", "367.48"},
-                                             {"9.0", "384.81"},
-                                             {"9.1", "390.46"},
-                                             {"9.2", "396.26"},
-                                             {"10.0", "410.48"},
-                                             {"10.1", "418.39"},
-                                             {"10.2", "440.33"}}};
-constexpr std::array<Row, 3> kMajorDrivers = {{{"11", "450"}, {"12", "525"}, {"13", "580"}}};
-
-/// PTX version → CUDA version, where no formula relates them.
-constexpr std::array<Row, 14> kPtxCuda = {{{"4.3", "7.5"},
-                                           {"5.0", "8.0"},
-                                           {"6.0", "9.0"},
-                                           {"6.1", "9.1"},
-                                           {"6.2", "9.2"},
-                                           {"6.3", "10.0"},
-                                           {"6.4", "10.1"},
-                                           {"6.5", "10.2"},
-                                           {"8.5", "12.5"},
-                                           {"8.6", "12.7"},
-                                           {"8.7", "12.8"},
-                                           {"8.8", "12.9"},
-                                           {"9.0", "13.0"},
-                                           {"9.1", "13.1"}}};
-
-std::string_view find_row(const auto& rows, std::string_view key) {
-  auto row = std::ranges::find(rows, key, &Row::first);
-  return row == rows.end() ? std::string_view() : row->second;
-}
-
 }  // namespace
 
 CodeFit best_fit(const std::vector<GpuCode>& codes, const node::NodeGpu& gpu,
                  std::string_view cuda) {
   CodeFit best;
-  bool newer_ptx = false;
+  const GpuCode* newer_ptx = nullptr;
   const std::optional<Target> capability = parse_capability(gpu.compute_capability);
   for (const GpuCode& code : codes) {
     CodeFit fit = fit_of(code, gpu, capability, cuda);
-    newer_ptx = newer_ptx || fit.newer_ptx;
+    if (fit.is_too_new &&
+        (newer_ptx == nullptr || scan::compare_versions(code.isa, newer_ptx->isa) < 0)) {
+      newer_ptx = &code;
+    }
     if (fit.code_class == CodeClass::none || fit.quality() < best.quality()) continue;
     if (best.code != nullptr && fit.quality() == best.quality()) continue;
     best = fit;
     best.code = &code;
   }
-  best.newer_ptx = best.code == nullptr && newer_ptx;
+  if (best.code == nullptr) best.newer_ptx = newer_ptx;
   return best;
 }
 
-std::string_view oldest_driver(std::string_view cuda) {
-  std::string_view major = cuda.substr(0, cuda.find('.'));
-  std::string_view minor = cuda.substr(0, cuda.find('.', major.size() + 1));
-  std::string_view old = find_row(kOldDrivers, minor);
-  return old.empty() ? find_row(kMajorDrivers, major) : old;
+bool runs_cubins_of(std::string_view capability, std::string_view gpu) {
+  auto code = parse_capability(capability);
+  auto here = parse_capability(gpu);
+  return code && here && runs_cubin_of(*code, *here);
 }
 
-std::string cuda_of_ptx(std::string_view isa) {
-  std::string_view found = find_row(kPtxCuda, isa);
-  if (!found.empty()) return std::string(found);
-  // 7.0 … 7.8 came with CUDA 11.0 … 11.8, 8.0 … 8.4 with 12.0 … 12.4.
-  if (isa.size() == 3 && isa[1] == '.' && isa[2] >= '0' && isa[2] <= '9') {
-    if (isa[0] == '7' && isa[2] <= '8') return std::string("11.") + isa[2];
-    if (isa[0] == '8' && isa[2] <= '4') return std::string("12.") + isa[2];
+bool is_tegra(std::string_view capability) {
+  auto parsed = parse_capability(capability);
+  return parsed && is_tegra(*parsed);
+}
+
+std::string_view driver_of_cuda(std::string_view cuda) {
+  std::string_view minor = cuda.substr(0, cuda.find('.', cuda.find('.') + 1));
+  auto row = std::ranges::find(kCudaDrivers, minor, &CudaDriver::cuda);
+  return row == kCudaDrivers.end() ? std::string_view() : row->driver;
+}
+
+std::string_view oldest_driver(std::string_view cuda) {
+  std::string_view own = driver_of_cuda(cuda);
+  auto row = std::ranges::find(kMajorDrivers, cuda.substr(0, cuda.find('.')), &CudaDriver::cuda);
+  if (row == kMajorDrivers.end()) return own;
+  return !own.empty() && scan::compare_versions(own, row->driver) < 0 ? own : row->driver;
+}
+
+std::string_view cuda_of_ptx(std::string_view isa) {
+  auto row = std::ranges::find(kPtxVersions, isa, &PtxVersion::ptx);
+  return row == kPtxVersions.end() ? std::string_view() : row->cuda;
+}
+
+std::string_view driver_of_ptx(std::string_view isa) {
+  return driver_of_cuda(cuda_of_ptx(isa));
+}
+
+bool reaches_driver(std::string_view module, std::string_view oldest) {
+  size_t end = 0;  // of as many numbers of `oldest` as `module` has
+  for (auto dots = std::ranges::count(module, '.') + 1; dots > 0 && end < oldest.size(); --dots) {
+    end = std::min(oldest.find('.', end + 1), oldest.size());
+  }
+  return scan::compare_versions(module, oldest.substr(0, end)) >= 0;
+}
+
+std::string_view branch_of(std::string_view driver) {
+  return driver.substr(0, driver.find('.'));
+}
+
+std::string gpu_word(const std::vector<GpuCode>& codes) {
+  for (const GpuCode& code : codes) {
+    if (code.kind == GpuCode::Kind::gfx) {
+      if (!code.arch.starts_with("gfx")) continue;
+      return code.arch.substr(0, code.arch.find(':'));
+    }
+    auto target = parse_target(code.arch);
+    if (code.kind == GpuCode::Kind::ir || !target) continue;
+    return fmt::format("sm_{}{}", target->major, target->minor);
   }
   return {};
 }

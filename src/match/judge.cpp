@@ -8,6 +8,7 @@
 #include "base/text.hpp"
 #include "match/court.hpp"
 #include "node/archspec.hpp"
+#include "node/what_if.hpp"
 #include "scan/driver_files.hpp"
 
 namespace berth::match {
@@ -68,6 +69,45 @@ std::string need_text(const VersionNeed& need) {
   return std::string(kSigns[static_cast<size_t>(need.op)]) + need.version;
 }
 
+bool is_lift(std::string_view lift) {
+  return lift.empty() || (split_blank(lift).size() == 1 && node::with({}, lift).ok());
+}
+
+namespace {
+
+/// The versions nearest to a need's limit, of which one may meet the other needs too.
+std::vector<std::string> versions_near(std::string_view key, const VersionNeed& need) {
+  std::vector<std::string> near = {need.version, need.version + ".1"};
+  if (key == "driver") {
+    for (const CudaDriver& row : kCudaDrivers) near.emplace_back(row.driver);
+  } else if (need.op == VersionNeed::Op::less) {
+    // "5.10" → "5.9", "6.0" → "5.99"
+    size_t dot = need.version.find('.');
+    uint64_t major = parse_u64(need.version.substr(0, dot)).value_or(0);
+    uint64_t minor =
+        dot == std::string::npos
+            ? 0
+            : parse_u64(need.version.substr(dot + 1, need.version.find('.', dot + 1) - dot - 1))
+                  .value_or(0);
+    if (minor > 0) near.push_back(fmt::format("{}.{}", major, minor - 1));
+    if (major > 0) near.push_back(fmt::format("{}.99", major - 1));
+  }
+  return near;
+}
+
+}  // namespace
+
+std::string lift_of(std::string_view key, const std::vector<VersionNeed>& needs) {
+  for (const VersionNeed& need : needs) {
+    for (const std::string& version : versions_near(key, need)) {
+      bool all =
+          std::ranges::all_of(needs, [&](const VersionNeed& one) { return holds(one, version); });
+      if (all) return fmt::format("{}={}", key, version);
+    }
+  }
+  return {};
+}
+
 std::string success_text(const RunRecord& record) {
   return fmt::format("ran on a node like this (record of {}, exit 0)", day_of(record));
 }
@@ -99,7 +139,7 @@ void Court::look_at_platform() {
     return add({"platform", Tier::declared}, Outcome::fail, [&] {
       return Said{fmt::format("is for {}; this node is {}",
                               escape_controls(oci::platform_text(*platform_)), node_.os),
-                  "", "os=" + platform_->os};
+                  "", ""};  // no node has another one
     });
   }
   if (!declared.empty() && declared != node_.architecture) {
@@ -275,7 +315,7 @@ void Court::look_at_kernel() {
       add({"kernel", Tier::declared}, Outcome::fail, [&] {
         return Said{
             fmt::format("needs Linux {}; this node has {}", need_text(need), node_.kernel.release),
-            "", "kernel=" + need.version};
+            "", lift_of("kernel", declared_.kernel)};
       });
     }
   }

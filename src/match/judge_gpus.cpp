@@ -8,6 +8,7 @@
 #include "gpu/grant/requirement.hpp"
 #include "match/court.hpp"
 #include "match/verdict.hpp"
+#include "scan/cuda_branch.hpp"
 #include "scan/driver_files.hpp"
 
 namespace berth::match {
@@ -46,6 +47,18 @@ Tier tier_of(const CodePlace& place) {
   return place.found == nullptr ? Tier::declared : Tier::found;
 }
 
+/// The word of 'berth what-if' for a driver that is new enough.
+std::string driver_word(std::string_view driver) {
+  return driver.empty() ? std::string() : fmt::format("driver={}", branch_of(driver));
+}
+
+/// "driver 535.54.03 (CUDA 12.2)"
+std::string driver_text(const UserDriver& driver) {
+  if (driver.version.empty()) return "CUDA " + driver.cuda;
+  if (driver.cuda.empty()) return fmt::format("driver {}", driver.version);
+  return fmt::format("driver {} (CUDA {})", driver.version, driver.cuda);
+}
+
 /// "declared", "found in /opt/libkernels.so and 3 more files"
 std::string where_text(const CodePlace& place) {
   if (place.found == nullptr) return "declared";
@@ -62,7 +75,7 @@ bool Court::wants_cuda() const {
     return true;
   }
   if (found_ == nullptr) return false;
-  if (!found_->cuda_runtimes.empty()) return true;
+  if (!found_->cuda_runtimes.empty() || !found_->user_driver.empty()) return true;
   return std::ranges::any_of(
       found_->gpu_code, [&](const auto& set) { return std::ranges::any_of(set.code, is_nvidia); });
 }
@@ -79,6 +92,14 @@ std::string_view Court::cuda() const {
 
 bool Court::has_code() const {
   return !declared_.gpu.empty() || (found_ != nullptr && !found_->gpu_code.empty());
+}
+
+/// The word of 'berth what-if' for a GPU that some of the image's code is for.
+std::string Court::lift_of_code() const {
+  for (const CodePlace& place : places_of_code()) {
+    if (std::string gpu = gpu_word(*place.code); !gpu.empty()) return "gpu=" + gpu;
+  }
+  return wants_cuda() ? "gpu=sm_90" : "";
 }
 
 bool Court::wants_gpus() const {
@@ -111,9 +132,7 @@ void Court::look_at_driver_and_code() {
     return add({"gpu", has_code() ? tier_of_code() : tier_of_cuda()}, Outcome::runs_but, [&] {
       return Said{has_code() ? "its code for GPUs stays unused: this node has none"
                              : "what it has for CUDA stays unused: this node has no GPU",
-                  "",
-                  "gpu=" + (declared_.gpu.empty() ? std::string("sm_90")
-                                                  : gpu_code_text(declared_.gpu.front()))};
+                  "", lift_of_code()};
     });
   }
   bool driven = !wants_cuda() || !has_gpus("nvidia") || look_at_driver();
@@ -134,7 +153,7 @@ bool Court::look_at_driver() {
     add({"driver", Tier::declared}, lost_driver(), [&] {
       return Said{fmt::format("needs driver {} (declared); this node has {}", need_text(need),
                               node_.driver.module_version),
-                  "", "driver=" + need.version};
+                  "", lift_of("driver", declared_.driver)};
     });
     return false;
   }
@@ -208,7 +227,7 @@ bool Court::look_at_host_driver() {
   std::string_view oldest = oldest_driver(runtime);
   const std::string& module = node_.driver.module_version;
   if (oldest.empty()) return look_at_glibc();
-  if (!is_older(module, oldest)) {
+  if (reaches_driver(module, oldest)) {
     add({"driver", tier_of_cuda()}, Outcome::pass,
         [&] { return Said{fmt::format("CUDA {} works with driver {}", runtime, module)}; });
     return look_at_glibc();
@@ -222,12 +241,29 @@ bool Court::look_at_host_driver() {
     return look_at_glibc();
   }
   add({"driver", tier_of_cuda()}, lost_driver(), [&] {
-    return Said{
-        fmt::format("CUDA {} needs driver {} or newer; this node has {}", runtime, oldest, module),
-        "take an entry for an older CUDA, or a node with a newer driver",
-        "driver=" + std::string(oldest)};
+    Lost lost = lost_with(oldest);
+    std::string more =
+        lost.driver.empty() ? "" : fmt::format(", and its {} {}", lost.what, lost.driver);
+    return Said{fmt::format("CUDA {} needs driver {} or newer{}; this node has {}", runtime, oldest,
+                            more, module),
+                "take an entry for an older CUDA, or a node with a newer driver",
+                driver_word(lost.driver.empty() ? oldest : lost.driver)};
   });
   return false;
+}
+
+/// What the image's code needs beyond `driver`, a newer one than the node's.
+Lost Court::lost_with(std::string_view driver) const {
+  Lost most;
+  const UserDriver newer{driver, scan::cuda_of_branch(driver)};
+  const std::vector<CodePlace> places = places_of_code();
+  for (const NodeGpu& gpu : node_.gpus) {
+    CodeSearch found = search(places, gpu, newer);
+    if (!found.is_unused()) continue;
+    Lost lost = why_unused(found, newer);
+    if (!lost.driver.empty() && is_older(most.driver, lost.driver)) most = std::move(lost);
+  }
+  return most;
 }
 
 bool Court::look_at_requirements() {
@@ -304,16 +340,17 @@ std::vector<CodePlace> Court::places_of_code() const {
   return places;
 }
 
-CodeSearch Court::search(const std::vector<CodePlace>& places, const NodeGpu& gpu) const {
+CodeSearch Court::search(const std::vector<CodePlace>& places, const NodeGpu& gpu,
+                         const UserDriver& driver) const {
   CodeSearch found;
   // If the libraries of the main program are known, other files do not count.
   bool has_main = std::ranges::any_of(
       places, [](const CodePlace& place) { return place.main && place.found != nullptr; });
   for (const CodePlace& place : places) {
     if (has_main && !place.main) continue;
-    CodeFit fit = best_fit(*place.code, gpu, node_.driver.cuda_version);
-    bool unreadable = place.zstd && !node_.driver.module_version.empty() &&
-                      is_older(node_.driver.module_version, kOldestDriverForZstd);
+    CodeFit fit = best_fit(*place.code, gpu, driver.cuda);
+    bool unreadable = place.zstd && !driver.version.empty() &&
+                      !reaches_driver(driver.version, kOldestDriverForZstd);
     if (fit.code_class == CodeClass::none || unreadable) {
       if (found.lost == nullptr || place.found == nullptr) {
         found.lost = &place;
@@ -329,19 +366,35 @@ CodeSearch Court::search(const std::vector<CodePlace>& places, const NodeGpu& gp
   return found;
 }
 
-std::string Court::why_unused(const CodeSearch& found) const {
+/// Why code is not used, and the driver that would use it.
+Lost Court::why_unused(const CodeSearch& found, const UserDriver& driver) const {
   const CodePlace& lost = *found.lost;
-  if (lost.zstd && found.lost_fit.code_class != CodeClass::none) {
-    return fmt::format("packed with zstd, which needs driver {}; this node has {}",
-                       kOldestDriverForZstd, node_.driver.module_version);
+  const GpuCode* newer = found.lost_fit.newer_ptx;
+  bool unpacked = driver.version.empty() || reaches_driver(driver.version, kOldestDriverForZstd);
+  std::string_view for_ptx = newer == nullptr ? std::string_view() : driver_of_ptx(newer->isa);
+  if (lost.zstd && !unpacked && (newer != nullptr || found.lost_fit.code != nullptr) &&
+      !is_older(kOldestDriverForZstd, for_ptx)) {
+    return {fmt::format("packed with zstd, which needs driver {}", kOldestDriverForZstd),
+            "code packed with zstd", kOldestDriverForZstd};
+  }
+  std::string code = fmt::format("{} ({})", gpu_codes_text(*lost.code), where_text(lost));
+  if (newer != nullptr) {
+    std::string ptx = "PTX " + escape_controls(newer->isa);
+    std::string needed = for_ptx.empty()
+                             ? std::string("a newer driver")
+                             : fmt::format("driver {} (CUDA {})", for_ptx, cuda_of_ptx(newer->isa));
+    return {fmt::format("{}, {} needs {}", code, ptx, needed), ptx, for_ptx};
   }
   bool has_ptx = std::ranges::any_of(
-      *lost.code, [](const GpuCode& code) { return code.kind == GpuCode::Kind::ptx; });
-  std::string ptx = has_ptx ? ", no PTX for it" : ", no PTX";
-  if (found.lost_fit.newer_ptx) {
-    ptx = fmt::format(", PTX newer than CUDA {} of the driver", node_.driver.cuda_version);
-  }
-  return fmt::format("{} ({}){}", gpu_codes_text(*lost.code), where_text(lost), ptx);
+      *lost.code, [](const GpuCode& one) { return one.kind == GpuCode::Kind::ptx; });
+  return {code + (has_ptx ? ", no PTX for it" : ", no PTX"), "", {}};
+}
+
+/// The user-land driver of a program in the container: the image's compat package, or the node's.
+UserDriver Court::user_driver() const {
+  if (!compat_fits()) return {node_.driver.module_version, node_.driver.cuda_version};
+  const std::string& cuda = found_->compat_cuda;
+  return {found_->compat, cuda.empty() ? scan::cuda_of_branch(found_->compat) : cuda};
 }
 
 void Court::look_at_code_of(const NodeGpu& gpu) {
@@ -359,18 +412,32 @@ void Court::look_at_code_of(const NodeGpu& gpu) {
                   "'berth doctor gpu' shows what the driver does not report"};
     });
   }
-  CodeSearch found = search(places, gpu);
-  if (found.lost != nullptr && (found.running == 0 || found.must_all)) {
+  const UserDriver driver = user_driver();
+  CodeSearch found = search(places, gpu, driver);
+  if (found.is_unused()) {
     verdict_.rank.code = kUnusedCode;
     return add({"gpu", tier_of(*found.lost)}, Outcome::runs_but, [&] {
-      return Said{fmt::format("the GPU stays unused: {}; this node is {}", why_unused(found), name),
-                  "take an entry with code for it",
-                  "gpu=" + gpu_code_text(found.lost->code->front())};
+      Lost lost = why_unused(found, driver);
+      if (!lost.what.empty()) {
+        return Said{fmt::format("the GPU stays unused: {}; this node is {} with {}", lost.why, name,
+                                driver_text(driver)),
+                    "take an entry with code for it, or a node with a newer driver",
+                    driver_word(lost.driver)};
+      }
+      std::string other = gpu_word(*found.lost->code);
+      return Said{fmt::format("the GPU stays unused: {}; this node is {}", lost.why, name),
+                  "take an entry with code for it", other.empty() ? "" : "gpu=" + other};
     });
   }
   verdict_.rank.code = kBestCode - std::min(kBestCode, found.least);
   if (found.lost != nullptr) {
     add({"gpu", tier_of(*found.lost)}, Outcome::runs_but, [&] {
+      Lost lost = why_unused(found, driver);
+      if (!lost.what.empty()) {
+        return Said{fmt::format("some of its code does not run on {} with {}: {}", name,
+                                driver_text(driver), lost.why),
+                    "", driver_word(lost.driver)};
+      }
       return Said{fmt::format("some of its code does not run on {}: {} ({})", name,
                               gpu_codes_text(*found.lost->code), where_text(*found.lost))};
     });

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "match/cuda_rules.hpp"
 #include "node/archspec.hpp"
 #include "scan/driver_files.hpp"
 
@@ -29,11 +30,9 @@ bool is_alike(const NodeGpu& gpu, const RunGpu& theirs, Allows allows) {
   if (gpu.compute_capability.empty() || theirs.compute_capability.empty()) {
     return !gpu.model.empty() && gpu.model == theirs.model;
   }
-  auto major = [](const std::string& capability) {
-    return std::string_view(capability).substr(0, capability.find('.'));
-  };
-  return major(gpu.compute_capability) == major(theirs.compute_capability) &&
-         allows(scan::compare_versions(gpu.compute_capability, theirs.compute_capability));
+  const std::string &here = gpu.compute_capability, &there = theirs.compute_capability;
+  bool related = runs_cubins_of(here, there) || runs_cubins_of(there, here);
+  return related && allows(scan::compare_versions(here, there));
 }
 
 bool is_driver_alike(const node::Profile& node, const RunRecord& record, UserLand user_land,

@@ -5,9 +5,11 @@ driver is that of a table written from NVIDIA's documents (support/cuda_rules.py
 A row of NOT_YET_FOUND or NOT_YET_JUDGED that no binary needs fails."""
 
 import collections
+import html.parser
 import json
 import pathlib
 import tempfile
+import time
 
 import pytest
 
@@ -161,29 +163,16 @@ def is_of_a_static_runtime(binary, gpu, driver, answer):
     return answer.why.startswith("CUDA") and binary.form not in ("shared", "dynamic")
 
 
-def is_before_minor_compatibility(binary, gpu, driver, answer):
-    return answer.why.startswith("CUDA 11") and driver.startswith("450.")
-
-
 def has_more_than_asked(binary, gpu, driver, answer):
     return cuda_rules.runs(binary.listed, binary.toolkit, gpu, driver).runs
-
-
-def is_between_desktop_and_tegra(binary, gpu, driver, answer):
-    """Whether the code would fit, were there no such difference."""
-    targets = [code.target for code in binary.listed if code.kind == "cubin"]
-    return any(cuda_rules.is_tegra(target) != gpu.tegra and cuda_rules.is_in_order(target, gpu) for target in targets)
 
 
 # Verdicts of Berth that are wrong: what they are, whether it is one of them, and why.
 NOT_YET_JUDGED = {
     "static runtime": (is_of_a_static_runtime, "the CUDA version of a static libcudart, and of a cubin, is not known, "
                                                "so the image passes on drivers that are too old for it"),
-    "early 450": (is_before_minor_compatibility, "minor version compatibility begins with 450.80.02"),
     "foreign code": (has_more_than_asked, "the code of libcudadevrt, in __nv_relfatbin of programs that nvcc links, "
                                           "and that of a few modules is taken for code of the program"),
-    "desktop and Tegra": (is_between_desktop_and_tegra, "a cubin for desktops passes on Orin, and one for Tegra on "
-                                                        "desktops, which NVIDIA does not support"),
 }
 
 
@@ -242,6 +231,71 @@ def test_what_is_not_yet_judged_is_needed():
     assert set(NOT_YET_JUDGED) == set().union(*SEEN.values())
 
 
+# ---- the page of a fleet ------------------------------------------------------------------------
+
+PAIRS = 400  # of image and node, at least
+
+
+class Cells(html.parser.HTMLParser):
+    """The signs of the matrix, by row."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.rows, self.in_cell, self.in_matrix = [], False, False
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        if tag == "table":
+            self.in_matrix = ("class", "matrix") in attributes
+        elif tag == "tr" and self.in_matrix:
+            self.rows.append([])
+        self.in_cell = tag == "td" or self.in_cell and tag == "a"
+        if tag == "td" and self.in_matrix:
+            self.rows[-1].append("")
+
+    def handle_data(self, text):
+        if self.in_cell and self.in_matrix:
+            self.rows[-1][-1] += text
+
+    def handle_endtag(self, tag):
+        self.in_cell = self.in_cell and tag != "td"
+
+
+def test_a_page_of_images_and_nodes_says_what_the_documents_say(loaded, fleet):
+    """The images whose CUDA runtime and code Berth knows whole: of other forms see NOT_YET_JUDGED."""
+    found, berth = loaded("12.4")
+    binaries = [one for one in found if one.form in ("shared", "dynamic")]
+    references = [reference(one) for one in binaries]
+    arguments = ("match", "--local", "--fleet", fleet)
+    rows = json.loads(berth.run(*arguments, "--format", "json", *references).stdout)
+    begin = time.monotonic()
+    done = berth.run(*arguments, "--html", *references)
+    seconds = time.monotonic() - begin
+    page = [row for row in Cells(done.stdout).rows if row]
+    nodes = sorted({row["node"] for row in rows})
+    assert [len(row) for row in page] == len(nodes) * [len(binaries)]
+    signs = {(node, name): sign[0] for node, row in zip(nodes, page) for name, sign in zip(references, row)}
+    names, pairs = list(GPUS), []
+    by_reference = {reference(one): one for one in binaries}
+    for row in rows:
+        number, _, driver = row["node"].partition("-")
+        gpu = GPUS[names[int(number)]]
+        if not cuda_rules.exists(gpu, driver):
+            continue
+        binary = by_reference[row["reference"]]
+        answer = cuda_rules.runs(binary.asked, binary.toolkit, gpu, driver)
+        said, reason = verdict(row["entries"][0])
+        pairs.append({"image": binary.name, "gpu": names[int(number)], "driver": driver,
+                      "documents": ["no", "yes"][answer.runs], "why": answer.why, "berth": said, "reason": reason,
+                      "page": signs[row["node"], row["reference"]]})
+    (kept.cache() / "gpu-fleet-pairs.json").write_text(json.dumps(pairs, indent=1))
+    (kept.cache() / "gpu-fleet.html").write_text(done.stdout)
+    print(f"{len(pairs)} pairs of {len(page) * len(page[0])}, a page of {len(done.stdout)} bytes in {seconds:.2f} s")
+    assert len(pairs) >= PAIRS
+    assert [pair for pair in pairs if pair["berth"] != pair["documents"]] == []
+    assert [pair for pair in pairs if pair["page"] == "✓" and pair["documents"] == "no"] == []
+
+
 # ---- what would help ----------------------------------------------------------------------------
 
 def needed_driver(binary, gpu):
@@ -257,14 +311,10 @@ def lifts(berth, fleet, binary, number, driver):
     return [clause["lift"] for clause in row["entries"][0]["clauses"] if clause["lift"]]
 
 
-NO_PTX_DRIVER = pytest.mark.xfail(strict=True, reason="the driver that PTX needs is not named, only other code")
-
-
 @pytest.mark.parametrize("name, model, driver", [
     ("dynamic-80-p80", "NVIDIA A10", "470.256.02"),
-    pytest.param("dynamic-p75", "NVIDIA A10", "525.60.13", marks=NO_PTX_DRIVER),
-    pytest.param("dynamic-p75", "NVIDIA A10", "470.256.02", marks=NO_PTX_DRIVER),
-    pytest.param("80-p80", "NVIDIA H200", "470.256.02", marks=NO_PTX_DRIVER)])
+    ("dynamic-p75", "NVIDIA A10", "525.60.13"), ("dynamic-p75", "NVIDIA A10", "470.256.02"),
+    ("80-p80", "NVIDIA H200", "470.256.02")])
 def test_the_driver_that_is_needed_is_named(loaded, fleet, name, model, driver):
     found, berth = loaded("12.4")
     (binary,) = (one for one in found if one.name == f"12.4/{name}")
@@ -272,7 +322,6 @@ def test_the_driver_that_is_needed_is_named(loaded, fleet, name, model, driver):
     assert f"driver={branch}" in lifts(berth, fleet, binary, list(GPUS).index(model), driver)
 
 
-@pytest.mark.xfail(strict=True, reason="'gpu=compute_75@8.4' is advice that what-if refuses")
 def test_what_would_help_is_a_word_of_what_if(loaded, fleet):
     found, berth = loaded("12.4")
     (binary,) = (one for one in found if one.name == "12.4/dynamic-p75")

@@ -236,7 +236,6 @@ class TestImagesOfAnotherDriver:
 
 
 @pytest.mark.profiles("root")
-@pytest.mark.xfail(strict=True, reason="match does not count a libcuda that it has found as a wish for GPUs")
 def test_match_says_so_of_an_image_that_declares_nothing(berth, pushed, trees):
     """As a site's own image is that somebody has built on a machine with a driver."""
     at = ("--driver-root", trees("550").root)

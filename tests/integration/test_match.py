@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which variant of an image a node takes: match, why, why-not, what-if, and pull and run by them."""
 
+import html.parser
 import json
 import os
 import pathlib
@@ -177,6 +178,62 @@ def test_the_status_tells_the_class(berth, registry, fleet):
     assert berth.run("match", "--node", fleet / "plain.json", remark).returncode == 10
     puzzle = push_variants(registry, "variants/puzzle", {"ram": {"ram": "64G"}})
     assert berth.run("match", "--node", fleet / "plain.json", puzzle).returncode == 11
+
+
+# ---- several images ------------------------------------------------------------------------------
+
+class Page(html.parser.HTMLParser):
+    """Its rows of cells as text; raises at a tag that is not closed."""
+    OPEN = {"html", "meta", "link"}
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.rows, self.tags = [], [], set()
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.add(tag)
+        if tag not in self.OPEN:
+            self.open.append(tag)
+        if tag == "tr":
+            self.rows.append([])
+        elif tag in ("td", "th"):
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, text):
+        if self.rows and {"td", "th"} & set(self.open):
+            self.rows[-1][-1] += text
+
+
+def test_a_fleets_page_has_each_image_for_each_node_and_the_reasons(berth, registry, story, fleet):
+    odd = push_variants(registry, "variants/odd", {"generic": {}, "<i>&'\"": {"gpu": "sm_52"}})
+    v4 = push_variants(registry, "variants/page", {"v4": {"cpu": "x86-64-v4"}})
+    done = berth.run("match", "--fleet", fleet, "--html", story, odd, v4)
+    assert done.returncode == 12, done.stderr  # the worst of all
+    page = Page(done.stdout)
+    assert page.rows[0] == ["Node", story, odd, v4]
+    assert len([row for row in page.rows if len(row) == 4]) == 1 + len(NODES)
+    (row,) = (row for row in page.rows if row[0].startswith("m60-broadwell"))
+    assert row[1:3] == ["✓broadwell_nvcap52", "✓<i>&'\""] and row[3].startswith("✗")
+    (reason,) = (one for one in page.rows if one[0] == row[3].split()[1])
+    assert reason[1] == "✗ fail" and "x86-64-v4 (declared); this node is broadwell" in reason[2], reason
+    assert not page.tags & {"i", "script", "img"}
+
+
+@pytest.mark.profiles("root")
+def test_several_images_of_a_fleet_as_json_and_as_tables(berth, registry, story, fleet):
+    other = push_variants(registry, "variants/second", {"v4": {"cpu": "x86-64-v4"}})
+    _, answers = matched(berth, "match", "--fleet", fleet, story, other)
+    assert [answer["node"] for answer in answers] == 2 * sorted(NODES)
+    assert {answer["reference"] for answer in answers} == {story, other}
+    lines = berth.run("match", "--fleet", fleet, story, other).stdout.splitlines()
+    assert lines[0] == story and lines[2 + len(NODES)] == other
+    assert "--html is for a fleet" in berth.fail("match", "--html", story, status=1)
+    assert "1 argument, got 2" in berth.fail("match", story, other, status=1)
 
 
 # ---- pull and run --------------------------------------------------------------------------------

@@ -179,16 +179,21 @@ Result<Answer> match_node(const Context& context, const MatchRequest& request, c
   return answer_for(std::move(node), job, offer);
 }
 
-Result<std::vector<Answer>> match_fleet(const Context& context, const MatchRequest& request,
-                                        const Offer& offer, const std::string& directory) {
+Result<void> match_fleet(const Context& context, MatchRequest request,
+                         const std::vector<std::string>& references, const std::string& directory,
+                         const TakesAnswers& take) {
   match::Job job = TRY(job_of(context, request.driver_mode, request.needs_gpus));
-  std::vector<Answer> answers;
   auto fleet = TRY(node::load_fleet(directory));
-  for (node::Profile& node : fleet) {
-    node = TRY(node::with(std::move(node), request.what_if));
-    answers.push_back(answer_for(std::move(node), job, offer));
+  for (node::Profile& node : fleet) node = TRY(node::with(std::move(node), request.what_if));
+  for (const std::string& reference : references) {
+    request.reference = reference;
+    Offer offer = TRY(look_up(context, request));
+    offer.asked = reference;
+    std::vector<Answer> answers;
+    for (const node::Profile& node : fleet) answers.push_back(answer_for(node, job, offer));
+    take(offer, answers);
   }
-  return answers;
+  return {};
 }
 
 namespace {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,6 +33,7 @@ struct MatchRequest {
 
 /// A resolved reference, and the images among which a node chooses.
 struct Offer {
+  std::string asked;      ///< the reference as the user wrote it
   std::string reference;  ///< canonical
   std::string digest;     ///< of the index, or of the only manifest
   std::vector<match::Candidate> candidates;
@@ -63,9 +65,13 @@ Result<image::TransferResult> look_up_document(const Context& context, const std
 /// Errors: those of node::load_profile() and node::with(), and those of reading the policy.
 Result<Answer> match_node(const Context& context, const MatchRequest& request, const Offer& offer);
 
-/// One answer for each profile in `directory`, by name.  Errors: those of node::load_fleet().
-Result<std::vector<Answer>> match_fleet(const Context& context, const MatchRequest& request,
-                                        const Offer& offer, const std::string& directory);
+/// Gets one answer for each profile of the fleet, by name.
+using TakesAnswers = std::function<void(const Offer&, const std::vector<Answer>&)>;
+/// Looks up one of `references` after the other, and judges it for each profile in `directory`.
+/// Errors: those of look_up() and node::load_fleet().
+Result<void> match_fleet(const Context& context, MatchRequest request,
+                         const std::vector<std::string>& references, const std::string& directory,
+                         const TakesAnswers& take);
 
 /// What a request says about GPUs and the command, for judging an image.
 struct GpuWish {

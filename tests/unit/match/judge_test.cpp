@@ -168,7 +168,10 @@ TEST(JudgeGpu, ptx_alone_means_minutes_of_compiling) {
 TEST(JudgeGpu, ptx_newer_than_the_driver_does_not_help) {
   Verdict verdict =
       judge(candidate({{"gpu", "sm_80 compute_80@8.7"}}), node_of("gpu=sm_90 driver=535.54"), {});
-  EXPECT_THAT(clause(verdict).reason, HasSubstr("PTX newer than CUDA 12.2 of the driver"));
+  EXPECT_THAT(
+      clause(verdict).reason,
+      HasSubstr("compute_80@8.7 (declared), PTX 8.7 needs driver 570.26 (CUDA 12.8); this node "
+                "is sm_90 with driver 535.54 (CUDA 12.2)"));
 }
 
 TEST(JudgeGpu, the_main_program_decides_before_other_files) {
@@ -189,6 +192,44 @@ TEST(JudgeGpu, declared_code_that_is_not_there_does_not_count) {
   liar.found->gpu_code = {set_of("sm_80", true)};
   EXPECT_THAT(clause(judge(liar, node_of("gpu=sm_90 driver=570.10"), {})).reason,
               HasSubstr("found in /opt/libkernels.so"));
+}
+
+TEST(JudgeGpu, the_driver_that_ptx_needs_is_named_with_that_of_cuda) {
+  Candidate image = candidate({{"gpu", "compute_75@8.4"}, {"cuda", "12.4"}});
+  Verdict verdict = judge(image, node_of("gpu=sm_86 driver=470.256.02"), {});
+  EXPECT_EQ(clause(verdict).reason,
+            "CUDA 12.4 needs driver 525.60.13 or newer, and its PTX 8.4 550.54.14; this node has "
+            "470.256.02");
+  EXPECT_EQ(clause(verdict).lift, "driver=550");
+  EXPECT_EQ(clause(judge(image, node_of("gpu=sm_86 driver=525.60.13"), {})).lift, "driver=550");
+  EXPECT_THAT(clause(judge(image, node_of("gpu=sm_86 driver=550"), {})).reason, HasSubstr("JIT"));
+  image = candidate({{"gpu", "sm_80 compute_80@8.4"}, {"cuda", "12.4"}});
+  EXPECT_EQ(clause(judge(image, node_of("gpu=sm_86 driver=470.256.02"), {})).lift, "driver=525");
+  EXPECT_EQ(clause(judge(image, node_of("gpu=sm_90 driver=470.256.02"), {})).lift, "driver=550");
+}
+
+TEST(JudgeGpu, a_compat_package_compiles_newer_ptx) {
+  Candidate image = candidate({{"gpu", "compute_80@8.7"}});
+  image.found.emplace();
+  image.found->compat = "570.26";
+  image.found->compat_cuda = "12.8";
+  image.found->compat_drivers = {535, 550, 570};
+  EXPECT_THAT(clause(judge(image, node_of("gpu=sm_90 driver=535.54 brand=tesla"), {})).reason,
+              HasSubstr("JIT"));
+  EXPECT_THAT(clause(judge(image, node_of("gpu=sm_90 driver=535.54 brand=geforce"), {})).reason,
+              HasSubstr("PTX 8.7 needs driver 570.26"));
+}
+
+TEST(JudgeGpu, a_libcuda_that_was_found_is_a_wish_for_gpus) {
+  Candidate image = candidate({});
+  image.found.emplace();
+  image.found->user_driver = "390.157";
+  Job job{UserLand::image, true};
+  Verdict verdict = judge(image, node_of("gpu=sm_90 driver=550.163.01"), job);
+  EXPECT_EQ(clause(verdict).reason,
+            "user-land driver 390.157 in the image, kernel module 550.163.01");
+  EXPECT_EQ(judge(image, node_of("gpu=sm_90 driver=550.163.01"), {}).outcome, Outcome::pass);
+  EXPECT_EQ(judge(image, node_of("gpu=none"), {}).outcome, Outcome::runs_but);
 }
 
 TEST(JudgeGpu, zstd_needs_a_driver_that_unpacks_it) {

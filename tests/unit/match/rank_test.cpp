@@ -258,6 +258,54 @@ class Generator {
            (maybe() ? " kernel=6.1" : " kernel=4.18");
   }
 
+  /// As index(), and with what published facts of other publishers may say: every word of them is
+  /// foreign.
+  std::vector<Candidate> foreign_index() {
+    static const std::vector<std::string> kArchitectures = {"amd64", "arm64", "vax",
+                                                            "arm64 gpu=none"};
+    static const std::vector<std::string> kNeeds = {
+        ">=525.60.13 <570", ">470", "<390.30", "=535", "<=340", ">=999"};
+    static const std::vector<std::string> kKernels = {"<5.10", ">6.1", "<4", "<=4.4",
+                                                      ">=5.10 <6.0"};
+    std::vector<Candidate> made = index();
+    for (Candidate& one : made) {
+      if (maybe() && maybe()) one.descriptor.platform->architecture = any(kArchitectures);
+      if (maybe() && maybe()) one.descriptor.platform->os = "windows";
+      auto& axes = one.descriptor.annotations;
+      if (maybe() && maybe()) axes[std::string(kPrefix) + "driver"] = any(kNeeds);
+      if (maybe() && maybe()) axes[std::string(kPrefix) + "kernel"] = any(kKernels);
+      if (maybe() && maybe()) axes[std::string(kPrefix) + "user-driver"] = "390.30";
+      one.declared = read_declared(one.descriptor);
+      if (maybe()) one.found = facts();
+    }
+    return made;
+  }
+  facts::ImageFacts facts() {
+    using Kind = facts::GpuCode::Kind;
+    static const std::vector<Kind> kKinds = {Kind::sass, Kind::ptx, Kind::ir, Kind::gfx};
+    static const std::vector<std::string> kArches = {
+        "75", "87", "90a", "100f", "gfx90a", "gfx942:sramecc+:xnack-", "80 cpu", "9\x1b[0m", ""};
+    static const std::vector<std::string> kIsas = {"8.4", "8.7", "99.0", "x y", ""};
+    facts::ImageFacts made;
+    for (size_t count = random_() % 3; count > 0; --count) {
+      facts::GpuCodeSet& set = made.gpu_code.emplace_back();
+      for (size_t codes = random_() % 3; codes > 0; --codes) {
+        set.code.push_back({any(kKinds), any(kArches), any(kIsas)});
+      }
+      set.zstd = maybe();
+      set.main = maybe();
+      set.files = 1;
+      set.example = "/opt/libkernels.so";
+    }
+    if (maybe())
+      made.cuda_runtimes.push_back(any<std::string>({"12.4", "11.2", "13.0", "9.2", "x"}));
+    if (maybe()) made.user_driver = any<std::string>({"390.157", "550.54.14", "570 gpu=none"});
+    if (maybe() && maybe()) made.architecture = any<std::string>({"amd64", "arm64", "vax"});
+    if (maybe() && maybe())
+      made.cpu.push_back({{static_cast<uint32_t>(random_() % 9), "note"}, 1, "/a", true});
+    return made;
+  }
+
   std::mt19937 random_;
 };
 
@@ -417,6 +465,26 @@ void check_lifts(Generator& generator) {
   }
 }
 
+// Also of nodes without GPUs, of passes and remarks, and of foreign facts.
+void check_lifts_are_words(Generator& generator) {
+  auto entries = generator.foreign_index();
+  node::Profile node = node_of(generator.words() + generator.any<std::string>({"", " gpu=sm_87"}));
+  for (UserLand user_land : {UserLand::host, UserLand::image}) {
+    for (const Judged& entry : rank(entries, node, {user_land, generator.maybe()}).entries) {
+      for (const Clause& clause : entry.verdict.clauses) {
+        if (clause.lift.empty()) continue;
+        auto changed = node::with(node, clause.lift);
+        ASSERT_TRUE(changed.ok()) << clause.lift << ": " << clause.reason;
+        EXPECT_EQ(clause.lift.find(' '), std::string::npos) << clause.lift;
+        for (const Clause& left : judge(entry.candidate, *changed, {user_land, true}).clauses) {
+          bool same = left.about == clause.about && left.reason == clause.reason;
+          EXPECT_FALSE(same && left.outcome != Outcome::pass) << clause.lift << ": " << left.reason;
+        }
+      }
+    }
+  }
+}
+
 TEST(Generated, the_same_question_has_the_same_answer) {
   for_each_case(check_same_answer);
 }
@@ -439,6 +507,9 @@ TEST(Generated, an_entry_for_other_hardware_changes_no_choice) {
   for_each_case([](Generator& generator) { check_other_hardware(generator, generator.index()); });
   for_each_case(
       [](Generator& generator) { check_other_hardware(generator, generator.index_with_runs()); });
+}
+TEST(Generated, every_lift_is_a_word_of_what_if_and_lifts) {
+  for_each_case(check_lifts_are_words);
 }
 TEST(Generated, every_refusal_names_a_fact_that_lifts_it) {
   for_each_case(check_lifts);

@@ -144,6 +144,7 @@ TEST(Runs, lift_what_hangs_on_gpus_where_those_and_the_driver_do_as_much) {
   EXPECT_EQ(of("cpu=haswell gpu=sm_86,sm_80 driver=580.65"), Outcome::pass);
   EXPECT_EQ(of("cpu=haswell gpu=sm_80,sm_90 driver=570.10"), Outcome::unknown);
   EXPECT_EQ(of("cpu=haswell gpu=sm_75 driver=570.10"), Outcome::unknown);
+  EXPECT_EQ(of("cpu=haswell gpu=sm_87 driver=570.10"), Outcome::unknown);  // of Tegra
   EXPECT_EQ(of("cpu=haswell gpu=sm_80 driver=535.54"), Outcome::unknown);
   EXPECT_EQ(of("cpu=haswell gpu=gfx90a"), Outcome::unknown);
   EXPECT_EQ(of("cpu=haswell"), Outcome::unknown);
