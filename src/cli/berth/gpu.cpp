@@ -273,7 +273,7 @@ json::Value to_json(const gpu::DeviceGroup& group) {
 std::vector<std::string> problems_of(const gpu::Inventory& inventory) {
   std::vector<std::string> out = inventory.problems;
   for (const std::string& line : gpu::lines_of(inventory.unusable)) {
-    out.push_back(line + ", so no container gets it; try: install the driver again");
+    out.push_back(line + ", ignoring it; try: install the driver again");
   }
   return out;
 }
