@@ -241,7 +241,7 @@ std::vector<Row> rows_of_gpu() {
           "the machine, whose /tmp/nvidia-mps containers get"),
       effect("cuda.mps-user",
              {"user did not send valid credentials",
-              "unable to accept priviliged connection from other user"},
+              "unable to accept {w} connection from other user"},
              "the MPS daemon belongs to another user: it serves only the processes of its own, and "
              "the container's user ids must be those of the machine",
              "berth run --gpu-cores, which starts a daemon of this user; --userns keep-id"),
