@@ -19,7 +19,6 @@ namespace berth::gpu {
 namespace {
 
 constexpr size_t kMaxCacheBytes = size_t{4} << 20;
-constexpr size_t kMaxSentinels = 500;
 
 // Whether an inventory has nodes of `driver`.
 bool counts(const std::string& driver) {
@@ -123,10 +122,7 @@ std::vector<std::string> sentinels_of(const DriverRoot& root, const Inventory& i
   }
   out.insert(out.end(), directories.begin(), directories.end());
   // A damaged file may be overwritten, which does not change its directory.
-  for (const UnusableFile& file : inventory.unusable) {
-    if (out.size() == kMaxSentinels) break;
-    out.push_back(file.path);
-  }
+  for (const UnusableFile& file : inventory.unusable) out.push_back(file.path);
   for (const Node& node : inventory.control_nodes) out.push_back(root.machine_path(node.path));
   for (const Node& node : inventory.amd_control_nodes) out.push_back(root.machine_path(node.path));
   for (const Gpu& gpu : inventory.gpus) out.push_back(root.machine_path(gpu.node.path));

@@ -134,7 +134,7 @@ void Files::name_unusable(const std::vector<std::string>& paths, std::string_vie
     std::string why = why_no_file(root_, path);
     if (why.empty()) continue;
     const std::string root = root_.path() == "/" ? "" : root_.path();
-    inventory_.unusable.push_back({root + path, std::move(why), words_of(capabilities)});
+    add_unusable({root + path, std::move(why), words_of(capabilities)}, inventory_.unusable);
     return;
   }
 }
@@ -194,7 +194,7 @@ void Files::take_module(const std::string& name, const std::string& version) {
     }
   }
   if (other) {
-    inventory_.unusable.push_back(std::move(*other));
+    add_unusable(std::move(*other), inventory_.unusable);
   } else {
     name_unusable(paths, kCapabilities);
   }

@@ -32,6 +32,7 @@ constexpr std::string_view kHere = "aarch64";
 #endif
 
 constexpr size_t kMaxCacheBytes = size_t{16} << 20;
+constexpr size_t kMaxUnusable = 100;  // a driver has about as many files
 constexpr size_t kMaxConfBytes = size_t{1} << 20;
 
 std::vector<uint64_t> version_numbers(std::string_view version) {
@@ -350,12 +351,7 @@ void Search::name_unusable() {
   for (const Candidate& candidate : candidates_) {
     if (!is_of_driver(candidate.directory)) continue;
     if (has(*candidate.library, false) && has(*candidate.library, true)) continue;
-    auto file = judge(candidate);
-    if (!file) continue;
-    auto is_same = [&](const UnusableFile& other) { return other.path == file->path; };
-    if (std::ranges::none_of(inventory_.unusable, is_same)) {
-      inventory_.unusable.push_back(std::move(*file));
-    }
+    if (auto file = judge(candidate)) add_unusable(std::move(*file), inventory_.unusable);
   }
 }
 
@@ -470,17 +466,19 @@ std::optional<ElfObject> open_elf(const DriverRoot& root, const std::string& pat
     return sys::read_at(found->fd, offset, length, found->host_path);
   });
   if (!elf.ok()) {
-    bool known = std::ranges::any_of(
-        unusable, [&](const UnusableFile& other) { return other.path == found->host_path; });
-    if (!known) {
-      unusable.push_back({found->host_path, to_line(elf.error()), words_of(capabilities)});
-    }
+    add_unusable({found->host_path, to_line(elf.error()), words_of(capabilities)}, unusable);
     return std::nullopt;
   }
   Fit fit = Fit::foreign;
   if (elf->elf_class == scan::ElfClass::elf64 && elf->machine == kMachine) fit = Fit::native;
   if (elf->elf_class == scan::ElfClass::elf32 && elf->machine == kMachine32) fit = Fit::twin;
   return ElfObject{.host_path = found->host_path, .fit = fit, .elf = std::move(*elf)};
+}
+
+void add_unusable(UnusableFile file, std::vector<UnusableFile>& unusable) {
+  auto is_same = [&](const UnusableFile& other) { return other.path == file.path; };
+  if (unusable.size() >= kMaxUnusable || std::ranges::any_of(unusable, is_same)) return;
+  unusable.push_back(std::move(file));
 }
 
 std::string of_other_driver(std::string_view found, std::string_view driver) {

@@ -24,10 +24,13 @@ struct ElfObject {
 };
 
 /// The ELF file at `path` below the root; nothing if it is not a regular file or not a valid ELF
-/// file. An invalid ELF file is added to `unusable` once, with `capabilities` (comma separated).
+/// file. An invalid ELF file is added to `unusable`, with `capabilities` (comma separated).
 std::optional<ElfObject> open_elf(const DriverRoot& root, const std::string& path,
                                   std::string_view capabilities,
                                   std::vector<UnusableFile>& unusable);
+
+/// Adds `file` unless its path is there already, or too many others are.
+void add_unusable(UnusableFile file, std::vector<UnusableFile>& unusable);
 
 /// Why a file of version `found` is none of the driver `driver`.
 std::string of_other_driver(std::string_view found, std::string_view driver);
