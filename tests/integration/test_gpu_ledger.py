@@ -441,7 +441,8 @@ def test_a_start_that_fails_leaves_no_lease(machine, work, owner, fault):
     before = leases(machine)
     flags, command, status = {
         "device": (("--mount", "type=tmpfs,target=/dev/nvidia0"), "true", 125),
-        "socket": (("-v", f"{work}/gone.sock:/sock"), "true", 125),
+        # The copies give berth-runtime the time to open the lease.
+        "socket": (("--gpu-driver", "copy", "-v", f"{work}/gone.sock:/sock"), "true", 125),
         "command": ((), "/nowhere", 127)}[fault]
     done = machine.berth.run(*machine.flags, "run", *owner, *ALL_OF_THEM, *flags, machine.image, command)
     assert done.returncode == status, done
@@ -453,8 +454,8 @@ def test_a_start_again_that_fails_leaves_no_lease(machine, work):
     before = leases(machine)
     socket = machine.berth.account.own(work) / "a.sock"
     socket.write_text("")
-    machine.berth.ok(*machine.flags, "run", "--name", "held", *ALL_OF_THEM, "-v", f"{socket}:/sock", machine.image,
-                     "true")
+    machine.berth.ok(*machine.flags, "run", "--name", "held", *ALL_OF_THEM, "--gpu-driver", "copy", "-v",
+                     f"{socket}:/sock", machine.image, "true")
     assert leases(machine) == before
     socket.unlink()
     for flags in ((), ("--attach",)):
