@@ -146,13 +146,13 @@ Finding kfd(const Facts& facts) {
 Finding damaged_files(const Facts& facts) {
   if (!has_nvidia(facts)) return no_nvidia();
   std::vector<std::string> lines;
-  for (const gpu::DamagedFile& file : facts.gpu.inventory.damaged) {
+  for (const gpu::UnusableFile& file : facts.gpu.inventory.unusable) {
     lines.push_back(quote(file.path) + ": " + file.why);
   }
-  if (lines.empty()) return ok("every library of this version can be used");
-  return with(warning(counted(lines.size(), "library", "libraries") +
+  if (lines.empty()) return ok("every file of the driver can be used");
+  return with(warning(counted(lines.size(), "file", "files") +
                           " of the driver cannot be used: " + lines.front(),
-                      "install the driver again"),
+                      "install the driver again, all packages of one version"),
               lines);
 }
 

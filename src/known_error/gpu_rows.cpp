@@ -12,6 +12,8 @@ constexpr std::string_view kNoDriverHere =
     "berth run --gpus all; if that was given, berth doctor gpu";
 constexpr std::string_view kOtherCode =
     "a build of the program that has code for this GPU (berth gpu list: its compute capability)";
+constexpr std::string_view kNodesHere =
+    "berth doctor gpu; an ordinary user: --group-add keep-groups; --gpus device= for the right GPU";
 constexpr std::string_view kOlderCuda =
     "a newer driver on this machine, an image of an older CUDA, or one that brings cuda-compat";
 
@@ -23,12 +25,24 @@ std::vector<Row> rows_of_gpu() {
       cause("driver.version-mismatch", {"kernel version {v} does not match dso version {v}"},
             "libcuda in the container is of driver {2}, the loaded kernel module is {1}",
             kOwnDriver),
-      cause("driver.version-mismatch", {"api mismatch: the client has the version {v}"},
+      cause("driver.version-mismatch", {"api mismatch: the nvidia kernel module has version {v}"},
+            "a library of another driver is used with the loaded kernel module, which is {1}",
+            kOwnDriver),
+      cause("driver.version-mismatch",
+            {"api mismatch: the client has the version {v}",
+             "this nvidia driver component has version {v}",
+             "{w}, but the nvidia kernel module's version does not match"},
             "a library of driver {1} is used with a kernel module of another version", kOwnDriver),
       cause("driver.version-mismatch", {"driver/library version mismatch"},
             "the driver's library and the loaded kernel module are of different versions: the "
             "driver was upgraded, or the image brings its own library",
             "berth doctor gpu; after an upgrade load the modules again or reboot"),
+      cause(
+          "driver.version-mismatch",
+          {"mismatch in versions between nvidia-smi and nvml", "mismatch in expected nvml version"},
+          "nvidia-smi and the NVML that it loads are of two drivers: one of them is the image's "
+          "own, or only a part of the driver was upgraded",
+          "berth doctor gpu, which names such files; berth run --gpu-driver bind"),
       cause("driver.system-mismatch",
             {"system has unsupported display driver / cuda driver combination",
              "cudaerrorsystemdrivermismatch", "cuda_error_system_driver_mismatch"},
@@ -78,8 +92,28 @@ std::vector<Row> rows_of_gpu() {
             "the container may no longer use its GPU nodes: systemd has reloaded its units and "
             "denies devices that are not declared to it",
             "start the container again; for the remedy see gpu.char-links in berth doctor gpu"),
+      cause("driver.node-lost", {"gpu access blocked by the operating system"},
+            "the kernel denies the GPU's nodes, as device rules of a cgroup do: the nodes were not "
+            "given to this container, or systemd has reloaded its units since",
+            "start the container again with --gpus; berth doctor gpu"),
       cause("driver.node-closed", {"failed to initialize nvml: insufficient permissions"},
             "the user may not open the GPU's nodes", "berth doctor gpu; --group-add keep-groups"),
+      cause("driver.node-closed",
+            {"no devices were found. please make sure /dev/nvidia* files are readable"},
+            "the user may not open the GPU's nodes", kNodesHere),
+      cause("driver.node-closed", {"nvidia: could not open the device file {w} ({t})"},
+            "the driver's library cannot open {1} ({2})", kNodesHere),
+      cause(
+          "driver.gpu-lost",
+          {"^unable to determine the device handle for gpu{*}: gpu is lost",
+           "gpu is lost. reboot the system to recover this gpu"},
+          "the GPU no longer answers the driver: its power, its slot or the GPU itself has failed",
+          "dmesg | grep -e NVRM -e Xid on the machine; a reboot"),
+      cause("driver.gpu-reset",
+            {"^unable to determine the device handle for gpu{*}: gpu requires reset",
+             "failed to initialize nvml: gpu requires reset"},
+            "the GPU has had an error after which it must be reset",
+            "nvidia-smi --gpu-reset as root, when no container uses the GPU; a reboot"),
       cause(
           "driver.glibc",
           {"version `glibc_{v}' not found (required by /usr/local/nvidia/{t})",
@@ -94,9 +128,19 @@ std::vector<Row> rows_of_gpu() {
       effect("driver.missing", {"found no nvidia driver on your system"},
              "no NVIDIA driver is in the container", kNoDriverHere),
       effect("driver.missing",
-             {"nvidia-smi has failed because it couldn't communicate with the nvidia driver"},
+             {"nvidia-smi has failed because it couldn't communicate with the nvidia driver",
+              "failed to initialize nvml: driver not loaded", "nvml error: driver not loaded",
+              "nvidia: failed to load the nvidia kernel module"},
              "the NVIDIA kernel module is not loaded, or its nodes are not in the container",
              "modprobe nvidia; berth doctor gpu"),
+      effect("driver.no-device", {"^no devices were found$", "^nvidia: no nvidia devices found$"},
+             "the driver is loaded and finds no GPU here: none was given to the container, or the "
+             "driver could not start it",
+             "berth gpu list on the machine; berth run --gpus all; dmesg | grep NVRM"),
+      effect(
+          "driver.persistence", {"nvidia-persistenced failed to initialize"},
+          "nvidia-persistenced belongs to the machine: in a container it may not set up the GPUs",
+          "systemctl enable --now nvidia-persistenced on the machine; containers get its socket"),
       effect("driver.missing",
              {"libcuda.so.1: cannot open shared object file",
               "libcuda.so: cannot open shared object file",
@@ -187,6 +231,20 @@ std::vector<Row> rows_of_gpu() {
               "cuda_error_mps_connection_failed", "cudaerrormpsconnectionfailed"},
              "the program cannot reach NVIDIA's MPS control daemon (CUDA error 805)",
              "start the daemon, or take CUDA_MPS_PIPE_DIRECTORY out of the environment", 805),
+      effect(
+          "cuda.mps",
+          {"cannot find mps control daemon process", "cannot access cuda_mps_pipe_directory={t}",
+           "cannot authenticate or connect to mps control daemon process"},
+          "no MPS control daemon of this user answers in the directory that "
+          "CUDA_MPS_PIPE_DIRECTORY names",
+          "berth run --gpu-cores or --gpu-memory, which starts one; nvidia-cuda-mps-control -d on "
+          "the machine, whose /tmp/nvidia-mps containers get"),
+      effect("cuda.mps-user",
+             {"user did not send valid credentials",
+              "unable to accept {w} connection from other user"},
+             "the MPS daemon belongs to another user: it serves only the processes of its own, and "
+             "the container's user ids must be those of the machine",
+             "berth run --gpu-cores, which starts a daemon of this user; --userns keep-id"),
       effect("cuda.invalid-device",
              {"invalid device ordinal", "cuda_error_invalid_device", "cudaerrorinvaliddevice"},
              "the program asks for a GPU by a number that the container does not have (CUDA error "

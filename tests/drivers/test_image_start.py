@@ -285,7 +285,6 @@ said = ctypes.CDLL(sys.argv[1]).nvmlErrorString
 said.restype = ctypes.c_char_p
 print(said(18).decode())  # NVML_ERROR_LIB_RM_VERSION_MISMATCH
 """
-UNKNOWN = pytest.mark.xfail(strict=True, reason="doctor --log knows the kernel module's words, not the libraries'")
 
 
 def file_of(branch, name):
@@ -315,7 +314,6 @@ class TestWordsOfTheLibraries:
         for line in (text, f"Failed to initialize NVML: {text}"):
             assert "version-mismatch" in diagnosed(berth, line), line
 
-    @UNKNOWN
     @pytest.mark.parametrize("library", ["libnvidia-ml", "libcuda"])
     def test_what_a_library_writes_about_a_mismatch_is_known(self, berth, branch, library):
         data = file_of(branch, library).read_bytes()
@@ -326,7 +324,6 @@ class TestWordsOfTheLibraries:
             shown = text % (("396.37", "390.157")[-text.count("%s"):])
             assert "version-mismatch" in diagnosed(berth, shown), shown
 
-    @UNKNOWN
     def test_what_nvidia_smi_writes_about_a_mismatch_is_known(self, berth, branch):
         driver = reachable_trees.driver(branch)
         (smi,) = {driver.root / file for file in driver.files

@@ -263,7 +263,7 @@ def test_a_truncated_library_is_named(berth, tree):
     (line,) = check["details"]
     assert line.startswith(f"'{library}': ") and not line.endswith("ignoring it")
     warned = berth.run("--driver-root", root, "gpu", "list").stderr
-    assert f"berth: warning: {line}, ignoring it\n" in warned
+    assert f"berth: warning: {line}, ignoring it; try: install the driver again\n" in warned
 
 
 @pytest.mark.profiles("root")

@@ -157,6 +157,19 @@ def test_a_container_with_copies_starts_again_with_those_of_now(berth, busybox, 
     berth.ok("rm", "held")
 
 
+def test_copies_bring_nothing_back_of_what_the_container_has_removed(berth, push, driver_tree):
+    image = push(images.build([images.busybox_layer(), images.layer([
+        *[images.directory(path) for path in ("usr", "usr/local", "usr/local/share")],
+        images.file("usr/local/share/tea", b"green\n")])]))
+    at = ("--driver-root", driver_tree("one"))
+    berth.ok(*at, "run", "--name", "held", "--gpus", "all", "--gpu-driver", "copy", image, "sh", "-c",
+             "if [ -e /usr/local/share ]; then rm -r /usr/local; else find /usr/local -maxdepth 1 | sort; fi")
+    for _ in range(2):
+        assert berth.ok(*at, "start", "-a", "held").splitlines() == ["/usr/local", "/usr/local/nvidia"]
+    assert "D /usr/local/share" in berth.ok("diff", "held").splitlines()
+    berth.ok("rm", "held")
+
+
 def test_copies_follow_no_link_that_the_container_made(berth, busybox, driver_tree, work):
     berth.account.own(work)
     outside = work / "outside"

@@ -426,14 +426,43 @@ def test_a_container_that_is_started_again_and_again_keeps_its_gpus_between(mach
     assert len(machine.runs("--gpus", "all", "--gpus-exclusive")) == 8
 
 
-def test_a_start_that_fails_leaves_no_lease(machine):
-    done = machine.berth.run(*machine.flags, "run", "--rm", "--gpus", "all", "--gpus-exclusive",
-                             machine.image, "/nowhere")
-    assert done.returncode == 127
-    done = machine.berth.run(*machine.flags, "run", "-d", "--gpus", "all", "--gpus-exclusive",
-                             machine.image, "/nowhere")
-    assert done.returncode == 127
+def leases(machine):
+    """The records themselves: `gpu list` would remove dead ones."""
+    return [*pathlib.Path(machine.berth.state).rglob("lease-*"), *LEDGER.glob("lease-*")]
+
+
+ALL_OF_THEM = ("--gpus", "all", "--gpus-exclusive")
+
+
+@pytest.mark.parametrize("owner", [("--rm",), ("-d",)], ids=["front", "watched"])
+@pytest.mark.parametrize("fault", ["command", "socket", "device"])
+def test_a_start_that_fails_leaves_no_lease(machine, work, owner, fault):
+    """Before, while and after berth-runtime and the monitor hold the lease, too."""
+    before = leases(machine)
+    flags, command, status = {
+        "device": (("--mount", "type=tmpfs,target=/dev/nvidia0"), "true", 125),
+        # The copies give berth-runtime the time to open the lease.
+        "socket": (("--gpu-driver", "copy", "-v", f"{work}/gone.sock:/sock"), "true", 125),
+        "command": ((), "/nowhere", 127)}[fault]
+    done = machine.berth.run(*machine.flags, "run", *owner, *ALL_OF_THEM, *flags, machine.image, command)
+    assert done.returncode == status, done
+    assert leases(machine) == before
     assert machine.holders() == {}
+
+
+def test_a_start_again_that_fails_leaves_no_lease(machine, work):
+    before = leases(machine)
+    socket = machine.berth.account.own(work) / "a.sock"
+    socket.write_text("")
+    machine.berth.ok(*machine.flags, "run", "--name", "held", *ALL_OF_THEM, "--gpu-driver", "copy", "-v",
+                     f"{socket}:/sock", machine.image, "true")
+    assert leases(machine) == before
+    socket.unlink()
+    for flags in ((), ("--attach",)):
+        done = machine.berth.run(*machine.flags, "start", *flags, "held")
+        assert done.returncode == 1 and "no socket at" in done.stderr, done
+        assert leases(machine) == before
+    machine.remove("held")
 
 
 # ---- the ledger itself ---------------------------------------------------------------------------

@@ -272,8 +272,8 @@ json::Value to_json(const gpu::DeviceGroup& group) {
 // The problems of the inventory, for people.
 std::vector<std::string> problems_of(const gpu::Inventory& inventory) {
   std::vector<std::string> out = inventory.problems;
-  for (const gpu::DamagedFile& file : inventory.damaged) {
-    out.push_back(quote(file.path) + ": " + file.why + ", ignoring it");
+  for (const std::string& line : gpu::lines_of(inventory.unusable)) {
+    out.push_back(line + ", ignoring it; try: install the driver again");
   }
   return out;
 }

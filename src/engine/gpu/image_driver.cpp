@@ -8,6 +8,7 @@
 #include "json/fields.hpp"
 #include "sys/file/file.hpp"
 #include "sys/file/mode.hpp"
+#include "sys/file/tree.hpp"
 #include "sys/process/stream.hpp"
 
 namespace berth::engine {
@@ -16,6 +17,7 @@ namespace {
 constexpr std::string_view kLibraryPath = "LD_LIBRARY_PATH=";
 constexpr const char* kFormat = "1";  // of the cached facts
 constexpr size_t kMaxFacts = size_t{1} << 20;
+constexpr const char* kWhiteoutPrefix = ".wh.";   // fuse-overlayfs's, where it may make no device
 constexpr const char* kCopied = "copied-driver";  ///< the paths, a line each
 
 std::string library_path_of(const oci::Process& process) {
@@ -58,18 +60,42 @@ Result<std::optional<sys::Fd>> open_own(const sys::Fd& parent, const std::string
   return sys::open_if_exists(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
 }
 
+/// Marks a directory of a container's layer as overlay does one that the container has made where
+/// the image has another one: nothing of the image's is seen in it.
+Result<void> hide_lower(const sys::Fd& directory) {
+  // Overlays of the machine's root read the first mark, which nobody else may set; those of users
+  // read the second one, and fuse-overlayfs the third.
+  auto marked = sys::write_attribute(directory, "trusted.overlay.opaque", "y");
+  if (marked.ok() || marked.error().kind != Kind::denied) return marked;
+  for (const char* key : {"user.overlay.opaque", "user.fuseoverlayfs.opaque"}) {
+    marked = sys::write_attribute(directory, key, "y");
+    // On a file system without such attributes the container cannot hide anything either.
+    if (!marked.ok() && marked.error().kind != Kind::unsupported) return marked;
+  }
+  return {};
+}
+
+/// Removes the mark by which the container has removed the image's entry `name`. True if there was
+/// one.
+Result<bool> remove_whiteout(const sys::Fd& directory, const std::string& name) {
+  const std::string by_name = kWhiteoutPrefix + name;
+  bool named = TRY(sys::stat_entry(directory, by_name)).has_value();
+  if (named) TRY(sys::remove_entry(directory, by_name));
+  auto there = TRY(sys::stat_entry(directory, name));
+  bool device = there && S_ISCHR(there->st_mode) && there->st_rdev == 0;
+  if (device) TRY(sys::remove_entry(directory, name));
+  return named || device;
+}
+
 /// Opens the directory of `path` in a container's layer, making what is missing: also what the
-/// container has removed, which overlay marks by a character device.
+/// container has removed, of which only this directory comes back.
 Result<sys::Fd> make_parent(const sys::Fd& layer, const std::string& path) {
   sys::Fd at = TRY(sys::duplicate(layer));
   for (size_t start = 0, slash = path.find('/'); slash != std::string::npos;
        start = slash + 1, slash = path.find('/', start)) {
     const std::string name = path.substr(start, slash - start);
-    auto there = TRY(sys::stat_entry(at, name));
-    if (there && S_ISCHR(there->st_mode) && there->st_rdev == 0) {
-      TRY(sys::remove_entry(at, name));
-      there.reset();
-    }
+    bool removed = TRY(remove_whiteout(at, name));
+    bool there = !removed && TRY(sys::stat_entry(at, name)).has_value();
     if (!there) TRY(sys::make_directory(at, name, 0755));
     auto opened = sys::open_at(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
     if (!opened.ok()) {
@@ -78,6 +104,7 @@ Result<sys::Fd> make_parent(const sys::Fd& layer, const std::string& path) {
     }
     at = *std::move(opened);
     if (!there) TRY(sys::change_mode(at, 0755, name));
+    if (removed) TRY(hide_lower(at));
   }
   return at;
 }

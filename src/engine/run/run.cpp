@@ -38,7 +38,7 @@ Result<void> check_launcher(const Resolved& resolved) {
 }
 
 /// Runs the container with berth-runtime, already started by `front`, as its only owner.
-Result<RunOutcome> carry_out(const Context& context, const Resolved& resolved, Decision decision,
+Result<RunOutcome> carry_out(const Context& context, const Resolved& resolved, Decision& decision,
                              NewContainer& made, Foreground& front, CidFile& cid_file) {
   const std::string id = made.id();
   TRY(write_config(decision, made.directory()));
@@ -81,16 +81,18 @@ Result<RunOutcome> run_in_front(const Context& context, const Resolved& resolved
   LaunchOptions options{request.interactive, request.terminal,
                         request.name.value_or(made.id().substr(0, 12)), resolved.call().held,
                         resolved.call().pmi_descriptor};
-  // Before the decision, so that berth-runtime starts in parallel.
+  // Declared first, so that a lease that berth-runtime holds too is released after its end.
+  Decision decision;
+  // Before the decision is made, so that berth-runtime starts in parallel.
   Foreground front = TRY(Foreground::open(context, made.id(),
                                           bundle_path(context.paths, request, made.id()), options));
-  Decision decision = TRY(decide(context, resolved, made.id(), Leasing::take));
-  return carry_out(context, resolved, std::move(decision), made, front, cid_file);
+  decision = TRY(decide(context, resolved, made.id(), Leasing::take));
+  return carry_out(context, resolved, decision, made, front, cid_file);
 }
 
 /// Runs the container with berth-monitor, already started by `start`, as its owner; `client`, from
 /// attach_early(), is set if we attach.
-Result<RunOutcome> carry_out(const Context& context, Decision decision, NewContainer& made,
+Result<RunOutcome> carry_out(const Context& context, Decision& decision, NewContainer& made,
                              WatchedStart& start, sys::Fd client, const AttachOptions& attach,
                              CidFile& cid_file) {
   const std::string id = made.id();
@@ -125,11 +127,13 @@ Result<RunOutcome> run_watched(const Context& context, const Resolved& resolved,
   if (slowed) context.log.warn(*slowed);
   sys::Fd client;
   if (!call.detach) client = TRY(attach_early(watch, attach));
-  // Before the decision, so that monitor and berth-runtime start in parallel. Declared after
-  // `made`, so that both end before the directory is removed: the monitor writes into it.
+  Decision decision;
+  // Before the decision is made, so that monitor and berth-runtime start in parallel. Declared
+  // after `made` and `decision`, so that both end before the directory is removed, into which the
+  // monitor writes, and before the lease is released, which they hold too.
   WatchedStart start = TRY(WatchedStart::open(context, std::move(watch)));
-  Decision decision = TRY(decide(context, resolved, made.id(), Leasing::take));
-  return carry_out(context, std::move(decision), made, start, std::move(client), attach, cid_file);
+  decision = TRY(decide(context, resolved, made.id(), Leasing::take));
+  return carry_out(context, decision, made, start, std::move(client), attach, cid_file);
 }
 
 }  // namespace

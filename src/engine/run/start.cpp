@@ -247,8 +247,10 @@ Result<RunOutcome> start_container(const Context& context, std::string_view refe
   watch.health = health_check(request.health, resolved.image().config.config);
   sys::Fd client;
   if (attach) client = TRY(attach_early(watch, how));
+  // Declared first, so that its lease is released after the end of those that hold it too.
+  Decision decision;
   WatchedStart start = TRY(WatchedStart::open(context, std::move(watch)));
-  Decision decision = TRY(decide(context, resolved, summary.id, Leasing::take));
+  decision = TRY(decide(context, resolved, summary.id, Leasing::take));
   TRY(write_config(decision, directory));
   start.announce();
   TRY(write_files(request, decision, directory));
@@ -277,11 +279,12 @@ Result<RunOutcome> start_held(const Context& context, std::string_view reference
   const Resolved resolved = TRY(resolve_again(context, was, std::move(asked)));
   const RunRequest& request = resolved.request();
   const std::string& id = summary.id;
+  Decision decision;  // as in start_container()
   Foreground front = TRY(Foreground::open(context, id, bundle_path(context.paths, request, id),
                                           {.label = summary.name, .held = true}));
   const ContainerDirectory& directory = startable->directory;
   TRY(sys::replace_file(directory.files_fd(), kRequestFile, json::write(request), 0600));
-  Decision decision = TRY(decide(context, resolved, id, Leasing::take));
+  decision = TRY(decide(context, resolved, id, Leasing::take));
   TRY(write_config(decision, directory));
   front.announce();
   TRY(provide_volumes(context, request, id, decision.layers));

@@ -133,6 +133,7 @@ Result<void> Generator::add_nvidia() {
   Inventory machine = inventory_;
   std::erase_if(machine.gpus, [](const Gpu& gpu) { return gpu.vendor != Vendor::nvidia; });
   const Grant all = TRY(make_grant(request_for({}), machine));
+  out_.warnings = all.warnings;  // about files of the driver that cannot be used
   auto add = [&](const Gpu& gpu, const MigDevice* slice) -> Result<void> {
     std::string wish = std::to_string(gpu.index);
     if (slice != nullptr) wish += ":" + std::to_string(slice->index);

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/text.hpp"
+#include "gpu/grant/driver_files.hpp"
 #include "gpu/grant/extra_devices.hpp"
 #include "gpu/grant/requirement.hpp"
 #include "gpu/grant/visible.hpp"
@@ -44,13 +45,13 @@ class Granter {
     add_selection();
     add_procfs();
     warn_of_hidden();
+    if (is_nvidia() && has_files()) warn_of_lost(inventory_, capabilities_, grant_.warnings);
     return std::move(grant_);
   }
 
  private:
   bool is_nvidia() const { return grant_.vendor == Vendor::nvidia; }
   Result<void> add_nvidia();
-  Result<void> check_versions() const;
   void choose_capabilities();
   Result<void> check_requirements();
   Result<void> check_requirement(const NamedRequirement& requirement, const Requirement& parsed,
@@ -91,10 +92,7 @@ class Granter {
     return capabilities_.contains(std::string(capability));
   }
   bool wanted(const DriverFile& file) const {
-    if (file.elf32 && !has("compat32")) return false;
-    return std::ranges::any_of(file.capabilities, [this](const std::string& name) {
-      return capabilities_.contains(name);
-    });
+    return (!file.elf32 || has("compat32")) && has_any(file.capabilities, capabilities_);
   }
   void add_node(const Node& node) {
     auto same = [&](const Node& other) { return other.path == node.path; };
@@ -117,8 +115,9 @@ class Granter {
 };
 
 Result<void> Granter::add_nvidia() {
-  TRY(check_versions());
+  if (has_files()) TRY(check_versions(inventory_));
   choose_capabilities();
+  if (has_files()) TRY(check_needed(inventory_, capabilities_));
   TRY(check_requirements());
   grant_.driver_version = inventory_.driver.library_version;
   add_nodes();
@@ -129,26 +128,6 @@ Result<void> Granter::add_nvidia() {
   }
   TRY(consider_image());
   add_environment();
-  return {};
-}
-
-// A package upgrade replaces the files but not the loaded module: every CUDA call would fail with a
-// version mismatch inside of the container, where the user cannot see the cause.
-Result<void> Granter::check_versions() const {
-  if (!has_files()) return {};
-  const Driver& driver = inventory_.driver;
-  if (driver.library_version.empty()) {
-    return make_error(Kind::not_found,
-                      fmt::format("the kernel module is {} but no driver files were found below {}",
-                                  driver.module_version, quote(inventory_.driver_root)),
-                      "--driver-root DIR");
-  }
-  if (driver.library_version != driver.module_version) {
-    return make_error(Kind::unsupported,
-                      fmt::format("driver files are {} but the kernel module is {}",
-                                  driver.library_version, driver.module_version),
-                      "reboot or reload the module");
-  }
   return {};
 }
 

@@ -121,6 +121,8 @@ std::vector<std::string> sentinels_of(const DriverRoot& root, const Inventory& i
     if ((first && !file.elf32) || file.name == "nvidia-smi") out.push_back(file.host_path);
   }
   out.insert(out.end(), directories.begin(), directories.end());
+  // A damaged file may be overwritten, which does not change its directory.
+  for (const UnusableFile& file : inventory.unusable) out.push_back(file.path);
   for (const Node& node : inventory.control_nodes) out.push_back(root.machine_path(node.path));
   for (const Node& node : inventory.amd_control_nodes) out.push_back(root.machine_path(node.path));
   for (const Gpu& gpu : inventory.gpus) out.push_back(root.machine_path(gpu.node.path));

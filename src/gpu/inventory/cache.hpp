@@ -3,8 +3,9 @@
 // valid while the fingerprint in the first line equals that of the machine: boot id, version of the
 // loaded module, the drivers' majors, the GPUs and MIG instances in procfs, the generation of AMD's
 // topology, and device, inode, size and time of the sentinel files: the loader cache and
-// ld.so.conf.d of the driver root, the directories of its libraries, libcuda and NVML, sockets, the
-// directories in /dev, and the nodes. Every start with GPUs makes this comparison.
+// ld.so.conf.d of the driver root, the directories of its libraries, libcuda and NVML, files that
+// cannot be used, sockets, the directories in /dev, and the nodes. Every start with GPUs makes this
+// comparison.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +41,7 @@ struct CacheHead {
   int64_t retry_at = 0;
 };
 
-inline constexpr uint32_t kCacheFormat = 8;
+inline constexpr uint32_t kCacheFormat = 9;
 
 /// The sentinel files for `inventory`; some may not exist.
 std::vector<std::string> sentinels_of(const DriverRoot& root, const Inventory& inventory);

@@ -78,6 +78,13 @@ std::optional<DriverRoot::Found> DriverRoot::find(const std::string& path) const
   return find_below(root_, path);
 }
 
+std::string DriverRoot::link(const std::string& path) const {
+  auto fd = sys::open_in_root(root_, relative(path), O_PATH | O_NOFOLLOW);
+  if (!fd.ok()) return {};
+  auto target = sys::read_link(*fd, "");
+  return target.ok() ? std::move(*target) : std::string();
+}
+
 std::optional<DriverRoot::Found> DriverRoot::find_on_machine(const std::string& path) const {
   return find_below(machine_, path);
 }

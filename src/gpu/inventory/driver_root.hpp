@@ -39,6 +39,8 @@ class DriverRoot {
   /// Nothing if `path` is absent or a dangling link. Does not open the file: it may be a device,
   /// and opening a device may have effects.
   std::optional<Found> find(const std::string& path) const;
+  /// The target of the symbolic link at `path`; empty if there is none.
+  std::string link(const std::string& path) const;
   /// Like find(), but in the root of the machine even if the driver's files are elsewhere: for
   /// sockets.
   std::optional<Found> find_on_machine(const std::string& path) const;

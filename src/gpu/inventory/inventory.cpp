@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <map>
+#include <utility>
+
 #include "base/text.hpp"
 
 namespace berth::gpu {
@@ -86,6 +89,24 @@ Result<ProcText> from_json_text(std::string_view text, std::type_identity<ProcTe
   out.text = rest;
   if (!numbers || out.path.empty()) {
     return make_error(Kind::corrupt, "expected a text of procfs, got " + quote(text));
+  }
+  return out;
+}
+
+std::vector<std::string> lines_of(const std::vector<UnusableFile>& files) {
+  constexpr size_t kNamed = 3;
+  std::map<std::pair<std::string, std::string>, std::vector<std::string>> groups;
+  std::vector<std::string> out;
+  for (const UnusableFile& file : files) {
+    groups[{file.path.substr(0, file.path.rfind('/')), file.why}].push_back(file.path);
+  }
+  for (const auto& [key, paths] : groups) {
+    size_t named = paths.size() > kNamed ? 1 : paths.size();
+    for (size_t i = 0; i < named; ++i) {
+      std::string more;
+      if (named < paths.size()) more = fmt::format(" and {} more beside it", paths.size() - 1);
+      out.push_back(quote(paths[i]) + more + ": " + key.second);
+    }
   }
   return out;
 }

@@ -132,10 +132,12 @@ struct Driver {
   std::string glibc_needed = {};
 };
 
-/// A file with the name of a driver file that is not a valid ELF file.
-struct DamagedFile {
-  std::string path;  ///< on the host
-  std::string why;
+/// A file with the name of a driver file that no container can get: a damaged one, one of another
+/// driver or architecture where this driver has none, or a link that leads nowhere.
+struct UnusableFile {
+  std::string path;                       ///< on the host
+  std::string why;                        ///< after the path and a colon
+  std::vector<std::string> capabilities;  ///< as in DriverFile
 };
 
 /// The devices and drivers of a machine. It is cached as a whole.
@@ -150,10 +152,10 @@ struct Inventory {
   std::vector<Node> mig_control_nodes;  ///< for mig/config and mig/monitor, in this order
   std::vector<Node> amd_control_nodes;  ///< /dev/kfd
   std::vector<DriverFile> files;
-  std::vector<DamagedFile> damaged;   ///< not in `files`
-  std::vector<DeviceGroup> groups;    ///< the groups that this machine has
-  std::vector<ProcText> proc_texts;   ///< as the NVIDIA driver shows them
-  std::vector<std::string> problems;  ///< for people: problems of the probe
+  std::vector<UnusableFile> unusable;  ///< not in `files`
+  std::vector<DeviceGroup> groups;     ///< the groups that this machine has
+  std::vector<ProcText> proc_texts;    ///< as the NVIDIA driver shows them
+  std::vector<std::string> problems;   ///< for people: problems of the probe
 };
 
 /// The devices of a machine, and which of them this process can open.
@@ -244,9 +246,10 @@ void fields(auto& v, Driver& d) {
   v.always("glibc_needed", d.glibc_needed);
 }
 
-void fields(auto& v, DamagedFile& f) {
+void fields(auto& v, UnusableFile& f) {
   v.required("path", f.path);
   v.required("why", f.why);
+  v.optional("capabilities", f.capabilities);
 }
 
 void fields(auto& v, Inventory& i) {
@@ -260,11 +263,15 @@ void fields(auto& v, Inventory& i) {
   v.always("mig_control_nodes", i.mig_control_nodes);
   v.always("amd_control_nodes", i.amd_control_nodes);
   v.always("files", i.files);
-  v.optional("damaged", i.damaged);
+  v.optional("unusable", i.unusable);
   v.always("groups", i.groups);
   v.always("proc_texts", i.proc_texts);
   v.always("problems", i.problems);
 }
+
+/// "'PATH': WHY", a line each, for people. Of many files of one directory that have the same reason
+/// only the first is named.
+std::vector<std::string> lines_of(const std::vector<UnusableFile>& files);
 
 /// A GPU, or one MIG slice or partition of it.
 struct Selected {

@@ -94,6 +94,8 @@ class Files {
   /// Takes `file` from the first of `directories` that has it.
   void take_first(FileKind kind, const NamedFile& file,
                   const std::vector<std::string>& directories);
+  /// Names the first of `paths`, below the root, that gives no file though there is such a name.
+  void name_unusable(const std::vector<std::string>& paths, std::string_view capabilities);
   void add(FileKind kind, std::string host_path, std::string_view name, std::string container_path,
            std::string_view capabilities) {
     DriverFile file;
@@ -113,11 +115,26 @@ class Files {
 
 void Files::take_first(FileKind kind, const NamedFile& file,
                        const std::vector<std::string>& directories) {
+  std::vector<std::string> paths;
   for (const std::string& directory : directories) {
-    auto path = find_file(fmt::format("{}/{}", directory, file.name));
+    paths.push_back(fmt::format("{}/{}", directory, file.name));
+    auto path = find_file(paths.back());
     if (!path) continue;
     add(kind, *path, file.name.substr(file.name.rfind('/') + 1),
         fmt::format("{}/{}", file.target, file.name), file.capabilities);
+    return;
+  }
+  name_unusable(paths, file.capabilities);
+}
+
+// Debian's packages have links by /etc/alternatives in all of these places.
+void Files::name_unusable(const std::vector<std::string>& paths, std::string_view capabilities) {
+  if (inventory_.driver.library_version.empty()) return;
+  for (const std::string& path : paths) {
+    std::string why = why_no_file(root_, path);
+    if (why.empty()) continue;
+    const std::string root = root_.path() == "/" ? "" : root_.path();
+    add_unusable({root + path, std::move(why), words_of(capabilities)}, inventory_.unusable);
     return;
   }
 }
@@ -153,18 +170,33 @@ void Files::take_modules() {
 // The X server loads `name`, which may be a link to the file with `version` at its end.
 void Files::take_module(const std::string& name, const std::string& version) {
   const std::string file = version.empty() ? name : name + "." + version;
-  std::vector<std::string> roots = library_directories_;
+  constexpr std::string_view kCapabilities = "graphics,display";
+  std::vector<std::string> roots = library_directories_, paths;
+  std::optional<UnusableFile> other;
   roots.insert(roots.end(), kModuleRoots.begin(), kModuleRoots.end());
   for (const std::string& directory : roots) {
     for (std::string_view place : kModulePlaces) {
       std::string where = fmt::format("{}{}", directory, place);
-      auto object = open_elf(root_, where + "/" + file, inventory_.damaged);
-      if (!object) object = open_elf(root_, where + "/" + name, inventory_.damaged);
-      if (!object || object->fit != Fit::native || !object->host_path.ends_with("/" + file))
+      paths.push_back(where + "/" + name);
+      auto object = open_elf(root_, where + "/" + file, kCapabilities, inventory_.unusable);
+      if (!object) object = open_elf(root_, paths.back(), kCapabilities, inventory_.unusable);
+      if (!object || object->fit != Fit::native) continue;
+      if (!object->host_path.ends_with("/" + file)) {
+        auto of = driver_version_of(object->host_path.substr(object->host_path.rfind('/') + 1));
+        if (!of.empty() && !other) {
+          other = {object->host_path, of_other_driver(of, inventory_.driver.library_version),
+                   words_of(kCapabilities)};
+        }
         continue;
-      add(FileKind::module, object->host_path, file, where + "/" + name, "graphics,display");
+      }
+      add(FileKind::module, object->host_path, file, paths.back(), kCapabilities);
       return;
     }
+  }
+  if (other) {
+    add_unusable(std::move(*other), inventory_.unusable);
+  } else {
+    name_unusable(paths, kCapabilities);
   }
 }
 

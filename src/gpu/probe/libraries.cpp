@@ -22,14 +22,17 @@ namespace {
 #if defined(__x86_64__)
 constexpr uint16_t kMachine = scan::kMachineX86_64, kMachine32 = scan::kMachine386;
 constexpr std::string_view kTriplet = "x86_64-linux-gnu", kTriplet32 = "i386-linux-gnu";
+constexpr std::string_view kHere = "x86_64";
 #elif defined(__aarch64__)
 constexpr uint16_t kMachine = scan::kMachineAarch64, kMachine32 = scan::kMachineArm;
 constexpr std::string_view kTriplet = "aarch64-linux-gnu", kTriplet32 = "arm-linux-gnueabihf";
+constexpr std::string_view kHere = "aarch64";
 #else
 #error "no NVIDIA driver exists for this architecture"
 #endif
 
 constexpr size_t kMaxCacheBytes = size_t{16} << 20;
+constexpr size_t kMaxUnusable = 100;  // a driver has about as many files
 constexpr size_t kMaxConfBytes = size_t{1} << 20;
 
 std::vector<uint64_t> version_numbers(std::string_view version) {
@@ -54,6 +57,51 @@ bool is_nvidias_gl(const scan::ElfFile& elf) {
   });
 }
 
+std::string machine_name(uint16_t machine) {
+  switch (machine) {
+    case scan::kMachine386:
+      return "i386";
+    case scan::kMachineArm:
+      return "arm";
+    case scan::kMachineX86_64:
+      return "x86_64";
+    case scan::kMachineAarch64:
+      return "aarch64";
+    default:
+      return fmt::format("ELF machine {}", machine);
+  }
+}
+
+// A SONAME becomes the name of a link in the container's library directory, and part of a line in
+// a file.
+bool is_plain(const std::string& soname) {
+  bool printable = std::ranges::none_of(soname, [](char c) {
+    return c == '/' || static_cast<unsigned char>(c) < ' ' || c == '\177';
+  });
+  return printable && soname != "." && soname != "..";
+}
+
+/// The directory of the 64-bit libraries that belong to the 32-bit ones in `directory`, where
+/// distributions have them; one of several guesses.
+std::vector<std::string> native_sisters_of(const std::string& directory) {
+  std::vector<std::string> out;
+  const std::pair<std::string_view, std::string_view> kPairs[] = {
+      {kTriplet32, kTriplet},
+      {"lib32", "lib64"},
+      {"lib32", "lib"},
+      {"lib", "lib64"},
+      {"opengl-driver-32", "opengl-driver"}};
+  for (const auto& [twin, native] : kPairs) {
+    std::string part = fmt::format("/{}/", twin), path = directory + "/";
+    size_t at = path.find(part);
+    if (at == std::string::npos) continue;
+    path.replace(at, part.size(), fmt::format("/{}/", native));
+    path.pop_back();
+    out.push_back(std::move(path));
+  }
+  return out;
+}
+
 // A file with the name of a driver library; it is not opened yet.
 struct Candidate {
   const LibraryName* library = nullptr;
@@ -75,6 +123,7 @@ class Search {
     choose_version();
     keep_one_tls();
     take_libraries();
+    name_unusable();
     complete_capabilities();
     return std::move(taken_from_);
   }
@@ -94,11 +143,33 @@ class Search {
   void choose_version();
   void keep_one_tls();
   void take_libraries();
+  void name_unusable();
+  std::optional<UnusableFile> judge(const Candidate& candidate) const;
   void complete_capabilities();
   bool take_library(const Candidate& candidate);
   std::optional<DriverFile> open_library(const Candidate& candidate);
   std::optional<ElfObject> open_candidate(const Candidate& candidate) {
-    return open_elf(root_, candidate.directory + "/" + candidate.name, inventory_.damaged);
+    return open_elf(root_, path_of(candidate), candidate.library->capabilities,
+                    inventory_.unusable);
+  }
+  static std::string path_of(const Candidate& candidate) {
+    return candidate.directory + "/" + candidate.name;
+  }
+  /// Whether a file of this library is taken.
+  bool has(const LibraryName& library, bool elf32) const {
+    const std::string start = fmt::format("{}.so.", library.base);
+    return std::ranges::any_of(inventory_.files, [&](const DriverFile& file) {
+      return file.elf32 == elf32 && file.name.starts_with(start);
+    });
+  }
+  /// Whether the driver has files in `directory`, or in the one of 64-bit libraries that belongs to
+  /// it. Others may have those of another driver.
+  bool is_of_driver(const std::string& directory) const {
+    auto taken = [&](const std::string& one) {
+      return std::ranges::find(taken_from_, one) != taken_from_.end();
+    };
+    return taken_from_.empty() || taken(directory) ||
+           std::ranges::any_of(native_sisters_of(directory), taken);
   }
   bool is_of_version(const Candidate& candidate) const {
     return !candidate.version.empty() && candidate.version == inventory_.driver.library_version;
@@ -274,6 +345,42 @@ void Search::take_libraries() {
   }
 }
 
+// Names the files that the driver has no others for: half of an upgrade, a damaged file, or one of
+// another architecture.
+void Search::name_unusable() {
+  for (const Candidate& candidate : candidates_) {
+    if (!is_of_driver(candidate.directory)) continue;
+    if (has(*candidate.library, false) && has(*candidate.library, true)) continue;
+    if (auto file = judge(candidate)) add_unusable(std::move(*file), inventory_.unusable);
+  }
+}
+
+/// Nothing if the driver has another file in its place, or needs none.
+std::optional<UnusableFile> Search::judge(const Candidate& candidate) const {
+  const std::string path = path_of(candidate);
+  std::vector<UnusableFile> damaged;
+  auto object = open_elf(root_, path, candidate.library->capabilities, damaged);
+  bool twin = object && object->fit == Fit::twin;
+  if (has(*candidate.library, twin)) return std::nullopt;
+  if (!damaged.empty()) return std::move(damaged[0]);
+  UnusableFile file;
+  const std::string root = root_.path() == "/" ? "" : root_.path();
+  file.path = object ? object->host_path : root + path;
+  file.capabilities = words_of(twin ? "compat32" : candidate.library->capabilities);
+  const std::string& driver = inventory_.driver.library_version;
+  if (!object) {
+    file.why = why_no_file(root_, path);
+  } else if (object->fit == Fit::foreign) {
+    file.why =
+        fmt::format("for {}, and this machine is {}", machine_name(object->elf.machine), kHere);
+  } else if (!candidate.version.empty() && !driver.empty() && candidate.version != driver) {
+    file.why = of_other_driver(candidate.version, driver);
+  } else if (!is_plain(object->elf.soname)) {
+    file.why = "its SONAME is no file name";
+  }
+  return file.why.empty() ? std::nullopt : std::optional(std::move(file));
+}
+
 // A library comes with every capability of the libraries that need it.
 void Search::complete_capabilities() {
   bool changed = true;
@@ -323,12 +430,7 @@ std::optional<DriverFile> Search::open_library(const Candidate& candidate) {
   file.loader_flags = scan::loader_flags(elf.elf_class, elf.machine).value_or(0);
   file.elf32 = object->fit == Fit::twin;
   file.capabilities = words_of(candidate.library->capabilities);
-  // A SONAME becomes the name of a link in the container's library directory, and part of a line in
-  // a file.
-  bool plain = std::ranges::none_of(file.soname, [](char c) {
-    return c == '/' || static_cast<unsigned char>(c) < ' ' || c == '\177';
-  });
-  return plain && file.soname != "." && file.soname != ".." ? std::optional(file) : std::nullopt;
+  return is_plain(file.soname) ? std::optional(file) : std::nullopt;
 }
 
 bool counts(const DriverFile& file) {
@@ -356,22 +458,41 @@ std::string needed_by(const std::string& path) {
 }  // namespace
 
 std::optional<ElfObject> open_elf(const DriverRoot& root, const std::string& path,
-                                  std::vector<DamagedFile>& damaged) {
+                                  std::string_view capabilities,
+                                  std::vector<UnusableFile>& unusable) {
   auto found = root.open_file(path);
   if (!found) return std::nullopt;
   auto elf = scan::read_elf([&](uint64_t offset, size_t length) {
     return sys::read_at(found->fd, offset, length, found->host_path);
   });
   if (!elf.ok()) {
-    bool known = std::ranges::any_of(
-        damaged, [&](const DamagedFile& other) { return other.path == found->host_path; });
-    if (!known) damaged.push_back({found->host_path, to_line(elf.error())});
+    add_unusable({found->host_path, to_line(elf.error()), words_of(capabilities)}, unusable);
     return std::nullopt;
   }
   Fit fit = Fit::foreign;
   if (elf->elf_class == scan::ElfClass::elf64 && elf->machine == kMachine) fit = Fit::native;
   if (elf->elf_class == scan::ElfClass::elf32 && elf->machine == kMachine32) fit = Fit::twin;
   return ElfObject{.host_path = found->host_path, .fit = fit, .elf = std::move(*elf)};
+}
+
+void add_unusable(UnusableFile file, std::vector<UnusableFile>& unusable) {
+  auto is_same = [&](const UnusableFile& other) { return other.path == file.path; };
+  if (unusable.size() >= kMaxUnusable || std::ranges::any_of(unusable, is_same)) return;
+  unusable.push_back(std::move(file));
+}
+
+std::string of_other_driver(std::string_view found, std::string_view driver) {
+  return fmt::format("of driver {}, and its other files are of {}", found, driver);
+}
+
+std::string why_no_file(const DriverRoot& root, const std::string& path) {
+  auto found = root.find(path);
+  if (found && S_ISREG(found->info.st_mode)) {
+    return root.open_file(path) ? "" : "this user may not read it";
+  }
+  if (found) return "no regular file";
+  std::string target = root.link(path);
+  return target.empty() ? "" : fmt::format("a link to {} that leads nowhere", quote(target));
 }
 
 Result<std::vector<std::string>> read_libraries(const DriverRoot& root,

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.hpp"
@@ -23,11 +24,22 @@ struct ElfObject {
 };
 
 /// The ELF file at `path` below the root; nothing if it is not a regular file or not a valid ELF
-/// file. An invalid ELF file is added to `damaged` once.
+/// file. An invalid ELF file is added to `unusable`, with `capabilities` (comma separated).
 std::optional<ElfObject> open_elf(const DriverRoot& root, const std::string& path,
-                                  std::vector<DamagedFile>& damaged);
+                                  std::string_view capabilities,
+                                  std::vector<UnusableFile>& unusable);
 
-/// Fills files, damaged, driver.library_version and problems. Returns the directories below the
+/// Adds `file` unless its path is there already, or too many others are.
+void add_unusable(UnusableFile file, std::vector<UnusableFile>& unusable);
+
+/// Why a file of version `found` is none of the driver `driver`.
+std::string of_other_driver(std::string_view found, std::string_view driver);
+
+/// Why the name `path` below the root gives no file: "a link to 'TARGET' that leads nowhere".
+/// Empty if there is no such name, or a regular file that can be read.
+std::string why_no_file(const DriverRoot& root, const std::string& path);
+
+/// Fills files, unusable, driver.library_version and problems. Returns the directories below the
 /// root in which it found the driver. Searches `configured`, then the directories of the root's
 /// loader cache and ld.so.conf, then those of the distributions. Of the versions found, the version
 /// of the loaded module wins, else the newest one. Errors: corrupt (an endless ld.so.conf), io.

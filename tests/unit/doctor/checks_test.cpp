@@ -277,7 +277,7 @@ const Fault kDriverFaults[] = {
      [](Facts& f) { f.gpu.inventory.files.pop_back(); }},
     {"damaged", "gpu.damaged-files", kWarning, "'/usr/lib64/libcuda.so.1': no ELF", "install",
      [](Facts& f) {
-       f.gpu.inventory.damaged = {{"/usr/lib64/libcuda.so.1", "no ELF file"}};
+       f.gpu.inventory.unusable = {{"/usr/lib64/libcuda.so.1", "no ELF file", {}}};
      }},
     {"noexec", "gpu.noexec", kProblem, "noexec", "remount,exec",
      [](Facts& f) { f.gpu.libraries->no_exec = true; }},

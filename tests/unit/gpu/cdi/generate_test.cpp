@@ -201,12 +201,26 @@ TEST(Generate, leaves_the_parameters_to_the_hook_where_they_let_nodes_be_made) {
   EXPECT_FALSE(freezes(true, "ModifyDeviceFiles: 1\n"));  // whose host has no such file
 }
 
+TEST(Generate, warns_of_files_of_the_driver_that_cannot_be_used) {
+  Inventory broken = machine();
+  broken.unusable = {{"/usr/lib64/libnvoptix.so.1", "no ELF file", {"graphics"}}};
+  auto generated = generate(broken, options());
+  ASSERT_TRUE(generated.ok()) << to_line(generated.error());
+  EXPECT_EQ(generated->warnings.front(),
+            "the container lacks a file of the driver: '/usr/lib64/libnvoptix.so.1': no ELF file; "
+            "see 'berth doctor gpu'");
+}
+
 TEST(Generate, refuses_a_machine_without_gpus_and_one_whose_files_do_not_fit) {
   Inventory empty;
   EXPECT_EQ(generate(empty, options()).error().kind, Kind::not_found);
   Inventory other = machine();
   other.driver.library_version = "580.1";
   EXPECT_EQ(generate(other, options()).error().kind, Kind::unsupported);
+  other = machine();
+  other.files.clear();
+  EXPECT_EQ(to_line(generate(other, options()).error()).substr(0, 35),
+            "driver 570.133.20 has no libcuda be");
   GenerateOptions amd = options();
   amd.vendor = Vendor::amd;
   EXPECT_EQ(to_line(generate(machine(), amd).error()),

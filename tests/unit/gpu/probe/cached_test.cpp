@@ -59,6 +59,17 @@ TEST_F(Cache, answers_until_something_changes) {
   EXPECT_EQ(ask(Refresh::always)->nvml, "missing");
 }
 
+TEST_F(Cache, notices_a_damaged_library_that_is_overwritten) {
+  const std::string path = tree_.libraries() + "/libnvidia-opencl.so.570.133.20";
+  const std::string good = testing::read_text(path);
+  testing::write_text(path, "\177ELF truncated");
+  ASSERT_EQ(ask()->unusable.size(), 1U);
+  mark();
+  EXPECT_TRUE(is_cached());
+  testing::write_text(path, good);
+  EXPECT_FALSE(is_cached());
+}
+
 TEST_F(Cache, notices_another_module) {
   ASSERT_TRUE(ask().ok());
   mark();

@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 
 #include "unit/gpu/probe/probing.hpp"
 
@@ -17,9 +18,11 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::DriverTree;
+using ::testing::ElementsAre;
 using testing::find_file;
 using testing::has_problem;
 using testing::inventory_of;
+using ::testing::IsEmpty;
 using testing::options_for;
 using testing::Scratch;
 using testing::with_nvml;
@@ -88,8 +91,60 @@ TEST(HostileRoot, a_damaged_library_is_said_and_left_out) {
   testing::write_text(tree.libraries() + "/libnvidia-ifr.so.570.133.20", "\177ELF truncated");
   Inventory inventory = inventory_of(tree);
   EXPECT_EQ(find_file(inventory, "libnvidia-ifr.so.570.133.20"), nullptr);
-  ASSERT_EQ(inventory.damaged.size(), 1U);
-  EXPECT_TRUE(inventory.damaged[0].path.ends_with("/libnvidia-ifr.so.570.133.20"));
+  ASSERT_EQ(inventory.unusable.size(), 1U);
+  EXPECT_TRUE(inventory.unusable[0].path.ends_with("/libnvidia-ifr.so.570.133.20"));
+}
+
+std::vector<std::string> unusable(const DriverTree& tree) {
+  std::vector<std::string> out;
+  for (const UnusableFile& file : inventory_of(tree).unusable) {
+    out.push_back(file.path.substr(tree.root().size()) + ": " + file.why);
+  }
+  return out;
+}
+
+constexpr const char* kOpencl = "/libnvidia-opencl.so.570.133.20";
+
+TEST(HostileRoot, half_an_upgrade_is_said) {
+  DriverTree tree("one");
+  fs::rename(tree.libraries() + kOpencl, tree.libraries() + "/libnvidia-opencl.so.555.42.02");
+  EXPECT_THAT(unusable(tree),
+              ElementsAre("/usr/lib/x86_64-linux-gnu/libnvidia-opencl.so.555.42.02: of driver "
+                          "555.42.02, and its other files are of 570.133.20"));
+}
+
+TEST(HostileRoot, what_an_older_driver_has_left_beside_this_one_is_not) {
+  DriverTree tree("one");
+  fs::copy(tree.libraries() + kOpencl, tree.libraries() + "/libnvidia-opencl.so.555.42.02");
+  fs::create_directories(tree.root() + "/usr/lib/x86_64-linux-gnu/nvidia/legacy");
+  fs::copy(tree.libraries() + kOpencl,
+           tree.root() + "/usr/lib/x86_64-linux-gnu/nvidia/legacy/libnvidia-rtcore.so.390.157");
+  EXPECT_THAT(unusable(tree), IsEmpty());
+}
+
+TEST(HostileRoot, a_library_of_another_architecture_is_said) {
+  DriverTree tree("one");
+  std::fstream file(tree.libraries() + kOpencl, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(18);
+  file.put('\xf3').put('\0');  // RISC-V
+  file.close();
+  EXPECT_THAT(unusable(tree),
+              ElementsAre(::testing::StartsWith(std::string("/usr/lib/x86_64-linux-gnu") + kOpencl +
+                                                ": for ELF machine 243, and this machine is ")));
+}
+
+TEST(HostileRoot, a_link_that_leads_nowhere_is_said) {
+  DriverTree tree("one");
+  fs::remove(tree.libraries() + kOpencl);
+  fs::create_symlink("/gone/opencl", tree.libraries() + kOpencl);
+  fs::remove(tree.root() + "/usr/bin/nvidia-smi");
+  fs::create_symlink("/etc/alternatives/nvidia-smi", tree.root() + "/usr/bin/nvidia-smi");
+  EXPECT_THAT(
+      unusable(tree),
+      ::testing::UnorderedElementsAre(
+          std::string("/usr/lib/x86_64-linux-gnu") + kOpencl +
+              ": a link to '/gone/opencl' that leads nowhere",
+          "/usr/bin/nvidia-smi: a link to '/etc/alternatives/nvidia-smi' that leads nowhere"));
 }
 
 TEST(HostileRoot, ld_so_conf_that_includes_itself_ends) {
