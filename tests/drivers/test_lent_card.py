@@ -5,11 +5,13 @@ there of a synthetic driver. No card computes here, which the evidence says; not
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
 import pytest
 
+from integration.test_gpu_mps import MPS_STUB
 from support import toolkits
 from support.bundle import PROGRAMS
 from support.gpu_machine import STUB
@@ -66,7 +68,9 @@ def rehearsed(packed, account, work, *words, status=0):
 
 @pytest.fixture(scope="module")
 def tree(driver_tree):
-    return driver_tree("eight", "--gpus", "1", *STUB)
+    made = driver_tree("eight", "--gpus", "1", "--numa", "0", *STUB)
+    shutil.copy2(MPS_STUB, made / "usr/bin/nvidia-cuda-mps-control")
+    return made
 
 
 @pytest.mark.profiles("root", "user")
@@ -80,6 +84,7 @@ def test_every_step_runs_and_none_differs(berth, packed, tree, work):
     assert {row[0]: row[1] for row in steps["modes"]["facts"]["tables"]["Driver modes"][1:]} == {
         "bind": "same", "volume": "same", "image": "same",
         "copy": "same" if berth.account.kind == "root" else "refused"}
+    assert steps["tenants"]["result"] == steps["memory"]["result"] == "no card"
     of_root = {steps[name]["result"] for name in ("live", "verdicts")}
     assert of_root == ({"no card"} if berth.account.kind == "root" else {"cannot"})
     assert all(steps[name]["commands"] for name in ("inventory", "modes", "smi", "tenants", "memory"))

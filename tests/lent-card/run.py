@@ -130,12 +130,15 @@ def run_step(step, place, options, shared, seconds):
 
 
 def _end_containers(machine, commands):
-    """A step leaves no container, also if it ended early."""
+    """A step leaves no container and no daemon, also if it ended early."""
     commands.deadline = time.monotonic() + 30
     try:
         names = machine.berth("ps", "-aq").out.split()
         if names:
             machine.berth("rm", "--force", *names)
+        # MPS's daemons end after their last container.
+        while any(one.is_dir() for one in (machine.place / "state/mps").glob("*")) and time.monotonic() < commands.deadline - 10:
+            time.sleep(0.2)
     except steps.OutOfTime:
         pass
 
