@@ -73,30 +73,33 @@ def _make_programs(toolkit, path):
         print(f"== {name}", file=sys.stderr, flush=True)
 
 
-def _make_pooling(path):
-    """bench_pooling_cuda: its kernel by a cached toolkit, the rest by this machine's compiler."""
+def _make_pooling(base, path):
+    """bench_pooling_cuda: its kernel by a cached toolkit, the rest by this machine's compiler in one file."""
     path.mkdir()
     shutil.copytree(BENCH, path / "bench")
-    toolkit = toolkits.get("11.8")
+    toolkit = toolkits.get(MAIN[0])
     toolkit.run(path, "nvcc", "-std=c++17", "-O3", "-arch=all-major", "-Xcompiler=-fPIE", "-I.", "-c",
                 "bench/pooling/pooling_cuda.cu", "-o", "pooling_cuda.o")
-    sources = ["bench/pooling/main.cpp", "bench/pooling/matrix.cpp", *map(str, sorted(BENCH.glob("common/*.cpp"))),
-               *map(str, sorted((BENCH.parent / "src/base").glob("*.cpp")))]
-    subprocess.run(["g++", "-std=c++20", "-O2", f"-I{BENCH.parent / 'src'}", "-I.", "-DFMT_HEADER_ONLY", *sources,
-                    "pooling_cuda.o", toolkit.root / LIBRARIES / "libcudart_static.a", "-static-libstdc++",
-                    "-static-libgcc", "-ldl", "-lrt", "-pthread", "-o", "bench_pooling_cuda"], cwd=path, check=True)
-    for name in ("bench", "pooling_cuda.o"):
-        shutil.rmtree(path / name) if (path / name).is_dir() else (path / name).unlink()
+    sources = ["bench/pooling/matrix.cpp", *sorted(f"bench/common/{one.name}" for one in BENCH.glob("common/*.cpp")),
+               "bench/pooling/main.cpp"]
+    (path / "all.cpp").write_text("".join(f'#include "{one}"\n' for one in sources))
+    subprocess.run(["g++", "-std=c++20", "-O2", f"-I{BENCH.parent / 'src'}", "-I.", "all.cpp", "pooling_cuda.o", base,
+                    toolkit.root / LIBRARIES / "libcudart_static.a", "-static-libstdc++", "-static-libgcc", "-ldl",
+                    "-lrt", "-pthread", "-o", "bench_pooling_cuda"], cwd=path, check=True)
+    shutil.rmtree(path / "bench")
+    for name in ("all.cpp", "pooling_cuda.o"):
+        (path / name).unlink()
 
 
-def compiled(few):
-    """{name: the program} that are kept."""
+def compiled(berth_programs, few):
+    """{name: the program} that are kept. `berth_programs` is below its build directory."""
     found = {}
     for toolkit in (MAIN[0],) if few else toolkits.VERSIONS:
         place = kept.directory(f"lent-card-{toolkit}-{RECIPE}", functools.partial(_make_programs, toolkit))
         found.update((name, place / name) for name in _of(toolkit))
     if not few:
-        found["pooling"] = kept.directory(f"lent-card-pooling-{RECIPE}", _make_pooling) / "bench_pooling_cuda"
+        make = functools.partial(_make_pooling, berth_programs.parent / "src/base/libberth_base.a")
+        found["pooling"] = kept.directory(f"lent-card-pooling-{RECIPE}", make) / "bench_pooling_cuda"
     return found
 
 
@@ -154,7 +157,7 @@ def _add(tar, path, name):
 
 def pack(berth_programs, target, few=False):
     target.mkdir(parents=True, exist_ok=True)
-    programs = compiled(few)
+    programs = compiled(berth_programs, few)
     judged = {name_of(*one[:3]): {"toolkit": one[0], "pieces": one[2]} for one in JUDGED
               if name_of(*one[:3]) in programs}
     with tempfile.TemporaryDirectory() as directory:

@@ -137,7 +137,8 @@ def _end_containers(machine, commands):
         if names:
             machine.berth("rm", "--force", *names)
         # MPS's daemons end after their last container.
-        while any(one.is_dir() for one in (machine.place / "state/mps").glob("*")) and time.monotonic() < commands.deadline - 10:
+        shares = machine.place / "state/mps"
+        while any(one.is_dir() for one in shares.glob("*")) and time.monotonic() < commands.deadline - 10:
             time.sleep(0.2)
     except steps.OutOfTime:
         pass

@@ -278,8 +278,8 @@ def memory(machine):
     if not has_card(machine):
         return "no card", "no memory was asked for: %s" % held.json().get("message"), facts
     most, got = facts["unlimited"].get("allocated_mib", 0), held.json().get("allocated_mib", 0)
-    text = "%s MiB without a limit (4096 asked for), %s MiB with 2 GB" % (most, got)
-    return ("same" if most == 4096 and 0 < got <= 1908 else "differs"), text, facts
+    text = "%s MiB without a limit (4096 asked for), %s MiB with 2 GiB" % (most, got)
+    return ("same" if most == 4096 and 0 < got <= 2048 else "differs"), text, facts
 
 
 def live(machine):
