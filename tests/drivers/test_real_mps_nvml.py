@@ -5,8 +5,7 @@ berth-gpu-probe asks it. No GPU is needed: proc, sys and dev are synthetic.
 Without a kernel module the real NVML says only that no driver is loaded. So where MPS is tested, NVML is a stub
 (tests/support/nvml_stub.c); the daemon, its server and libcuda are NVIDIA's. Without a card the server ends after its
 start. A program then gets CUDA_ERROR_MPS_CONNECTION_FAILED (805), and without MPS CUDA_ERROR_NO_DEVICE (100): so 805
-shows that libcuda has found the daemon. NVML_ERROR_LIB_RM_VERSION_MISMATCH comes from the kernel module alone and
-cannot be had here."""
+shows that libcuda has found the daemon. What NVML says of a module is in test_stand_in.py."""
 
 import json
 import os

@@ -104,7 +104,7 @@ def _code(piece, toolkit):
     return Code("ptx", f"sm_{piece[1:]}", PTX_OF_CUDA[toolkit]) if piece[0] == "p" else Code("cubin", f"sm_{piece}")
 
 
-def _gencode(pieces):
+def gencode(pieces):
     """nvcc's options. PTX and code of the same architecture come from one compilation."""
     words = []
     for arch, group in itertools.groupby(sorted(pieces, key=lambda one: one.strip("p")), lambda one: one.strip("p")):
@@ -118,14 +118,14 @@ def _recipes(toolkit):
     rows = []
     for number in map(str, ARCHITECTURES[toolkit]):
         for pieces in ((number,), (f"p{number}",), (number, f"p{number}")):
-            rows.append(("-".join(pieces), "program", "", _gencode(pieces), pieces))
+            rows.append(("-".join(pieces), "program", "", gencode(pieces), pieces))
     several = (*SEVERAL, *(SEVERAL_12 if toolkit == "12.4" else ()))
-    rows += [("-".join(pieces), "program", "", _gencode(pieces), pieces) for pieces in several if len(pieces) > 1
+    rows += [("-".join(pieces), "program", "", gencode(pieces), pieces) for pieces in several if len(pieces) > 1
              or "90a" in pieces[0]]
     cudart = "libcudart.so.12" if toolkit == "12.4" else "libcudart.so.11.0"
     for form, (ending, words) in FORMS.items():
         words = [word.format(cudart=cudart) for word in words]
-        rows += [("-".join((form, *pieces)), form, ending, [*words, *_gencode(pieces)], pieces) for pieces in OF_FORMS]
+        rows += [("-".join((form, *pieces)), form, ending, [*words, *gencode(pieces)], pieces) for pieces in OF_FORMS]
     for arch in ("70", "80", "86", *(("90", "90a") if toolkit == "12.4" else ())):
         rows.append((f"cubin-{arch}", "cubin", ".cubin", ["-cubin", f"-arch=sm_{arch}"], (arch,)))
     for arch in ("70", "80"):

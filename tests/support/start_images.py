@@ -180,11 +180,15 @@ exec chroot "$1" /start
 """
 
 
-def bare(root, env):
-    """The answers of a root itself, which gets /start and /ask."""
+def add_questions(root):
     for name, data in (("start", START.encode()), ("ask", ask())):
         (root / name).write_bytes(data)
         (root / name).chmod(0o755)
+
+
+def bare(root, env):
+    """The answers of a root itself, which gets /start and /ask."""
+    add_questions(root)
     (root / "mnt").mkdir(exist_ok=True)
     words = ["env", "--ignore-environment", "PATH=/usr/sbin:/usr/bin:/sbin:/bin",
              *(f"{name}={value}" for name, value in env.items()),
