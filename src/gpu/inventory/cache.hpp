@@ -40,7 +40,7 @@ struct CacheHead {
   int64_t retry_at = 0;
 };
 
-inline constexpr uint32_t kCacheFormat = 8;
+inline constexpr uint32_t kCacheFormat = 9;
 
 /// The sentinel files for `inventory`; some may not exist.
 std::vector<std::string> sentinels_of(const DriverRoot& root, const Inventory& inventory);
