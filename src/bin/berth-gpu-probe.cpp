@@ -48,17 +48,24 @@ struct ProcessInfo {  // nvmlProcessInfo_v2_t
   unsigned long long used;
   unsigned gpu_instance, compute_instance;
 };
+struct ProcessInfo1 {  // nvmlProcessInfo_v1_t
+  unsigned pid;
+  unsigned long long used;
+};
+constexpr unsigned kNoInstance = ~0U;
 constexpr unsigned kTextSize = 96;  // NVML_DEVICE_UUID_V2_BUFFER_SIZE, the largest that we use
+
+constexpr int kMissing = -1;  // no error code of NVML
 
 class Nvml {
  public:
   explicit Nvml(void* library) : library_(library) {}
 
-  /// Calls `name`, or returns -1 if this NVML does not have it.
+  /// Calls `name`, or returns kMissing if this NVML does not have it.
   template <class... Arguments>
   int call(const char* name, Arguments... arguments) const {
     void* symbol = dlsym(library_, name);
-    if (symbol == nullptr) return -1;
+    if (symbol == nullptr) return kMissing;
     return reinterpret_cast<int (*)(Arguments...)>(symbol)(arguments...);
   }
 
@@ -128,8 +135,23 @@ std::vector<Device> slices_of(const Nvml& nvml, Device device) {
   return slices;
 }
 
+template <size_t size>
+std::string address_in(const char (&field)[size]) {
+  return kernel_pci_address(std::string(field, strnlen(field, size)));
+}
+
 std::string address_of(const PciInfo& pci) {
-  return kernel_pci_address(std::string(pci.bus_id, strnlen(pci.bus_id, sizeof pci.bus_id)));
+  return address_in(pci.bus_id);
+}
+
+/// Empty if NVML does not report it.
+std::string address_of(const Nvml& nvml, Device device) {
+  PciInfo pci{};
+  int code = nvml.call("nvmlDeviceGetPciInfo_v3", device, &pci);
+  if (code == 0) return address_of(pci);
+  // Drivers before 384: the structure is shorter, and has the address only in its first member.
+  if (code == kMissing) code = nvml.call("nvmlDeviceGetPciInfo_v2", device, &pci);
+  return code == 0 ? address_in(pci.bus_id_legacy) : std::string();
 }
 
 // The board, if it has two GPUs as a K80 or M60 has; boards of other GPUs are not reported.
@@ -170,22 +192,17 @@ std::vector<std::string> peers_of(const Nvml& nvml, Device device, const std::ve
   }
   for (Device other : all) {
     int status = 0;
-    PciInfo far{};
     if (other == device) continue;
     if (nvml.call("nvmlDeviceGetP2PStatus", device, other, kOverNvlink, &status) != 0) continue;
-    if (status == 0 && nvml.call("nvmlDeviceGetPciInfo_v3", other, &far) == 0) {
-      peers.insert(address_of(far));
-    }
+    std::string address = status == 0 ? address_of(nvml, other) : std::string();
+    if (!address.empty()) peers.insert(std::move(address));
   }
   return {peers.begin(), peers.end()};
 }
 
 NvmlGpu read_gpu(const Nvml& nvml, Device device, const std::vector<Device>& all) {
   NvmlGpu gpu;
-  PciInfo pci{};
-  if (nvml.call("nvmlDeviceGetPciInfo_v3", device, &pci) == 0) {
-    gpu.pci_address = address_of(pci);
-  }
+  gpu.pci_address = address_of(nvml, device);
   gpu.uuid = nvml.text("nvmlDeviceGetUUID", device);
   gpu.model = nvml.text("nvmlDeviceGetName", device);
   unsigned brand = 0;
@@ -214,26 +231,41 @@ std::optional<MemoryUse> memory_use_of(const Nvml& nvml, Device device) {
   return MemoryUse{memory.used, memory.total};
 }
 
-/// A list of processes, which may grow between the two calls; nothing if NVML does not report it.
-std::optional<std::vector<ProcessInfo>> process_list(const Nvml& nvml, const std::string& name,
-                                                     Device device) {
+/// Asks for a list of processes, which may grow between the two calls. Returns NVML's error code.
+template <class Info>
+int process_list(const Nvml& nvml, const std::string& name, Device device,
+                 std::vector<Info>& list) {
   constexpr int kTooSmall = 7;  // NVML_ERROR_INSUFFICIENT_SIZE
   constexpr unsigned kSpare = 16, kMost = 65536;
   unsigned count = 0;
-  auto ask = [&](ProcessInfo* list) { return nvml.call(name.c_str(), device, &count, list); };
+  auto ask = [&](Info* out) { return nvml.call(name.c_str(), device, &count, out); };
   int code = ask(nullptr);
-  if (code == 0) return std::vector<ProcessInfo>();
-  if (code != kTooSmall) return std::nullopt;
+  if (code != kTooSmall) return code;
   const unsigned room = std::min(count, kMost) + kSpare;
-  std::vector<ProcessInfo> list(size_t{room} * 2);  // twice: the driver's entries may be larger
+  list.resize(size_t{room} * 2);  // twice: the driver's entries may be larger
   count = room;
-  if (ask(list.data()) != 0) return std::nullopt;
-  list.resize(std::min(count, room));
+  code = ask(list.data());
+  list.resize(code == 0 ? std::min(count, room) : 0);
+  return code;
+}
+
+/// Nothing if NVML does not report them. Uses the second version of the calls, because the
+/// structure of the third version has had different sizes; drivers before 450 have only the first.
+std::optional<std::vector<ProcessInfo>> processes_of_kind(const Nvml& nvml, const char* kind,
+                                                          Device device) {
+  const std::string name = std::string("nvmlDeviceGet") + kind + "RunningProcesses";
+  std::vector<ProcessInfo> list;
+  int code = process_list(nvml, name + "_v2", device, list);
+  if (code == 0) return list;
+  std::vector<ProcessInfo1> older;
+  if (code != kMissing || process_list(nvml, name, device, older) != 0) return std::nullopt;
+  for (const ProcessInfo1& info : older) {
+    list.push_back({info.pid, info.used, kNoInstance, kNoInstance});
+  }
   return list;
 }
 
 ProcessUse process_of(const ProcessInfo& info) {
-  constexpr unsigned kNoInstance = ~0U;
   constexpr unsigned long long kNotTold = ~0ULL;  // NVML_VALUE_NOT_AVAILABLE
   ProcessUse process;
   process.pid = info.pid;
@@ -254,13 +286,11 @@ void add_once(const ProcessUse& one, std::vector<ProcessUse>& many) {
   if (!known) many.push_back(one);
 }
 
-/// Uses the second version of the calls, because the structure of the third version has had
-/// different sizes. Nothing if the computing processes are unknown.
+/// Nothing if the computing processes are unknown.
 Processes processes_of(const Nvml& nvml, Device device) {
   Processes found;
   for (const char* kind : {"Compute", "MPSCompute", "Graphics"}) {
-    std::string name = std::string("nvmlDeviceGet") + kind + "RunningProcesses_v2";
-    auto list = process_list(nvml, name, device);
+    auto list = processes_of_kind(nvml, kind, device);
     if (!list && !found) return std::nullopt;  // Compute; not all drivers have the others
     if (!list) continue;
     if (!found) found.emplace();
@@ -302,8 +332,7 @@ std::string compute_mode_of(const Nvml& nvml, Device device) {
 
 Use read_gpu_use(const Nvml& nvml, Device device) {
   Use use;
-  PciInfo pci{};
-  if (nvml.call("nvmlDeviceGetPciInfo_v3", device, &pci) == 0) use.pci_address = address_of(pci);
+  use.pci_address = address_of(nvml, device);
   Utilization utilization{};
   if (nvml.call("nvmlDeviceGetUtilizationRates", device, &utilization) == 0) {
     use.busy_percent = utilization.gpu;
@@ -331,7 +360,7 @@ Result<Nvml> open_nvml(const char* path) {
   if (library == nullptr) return make_error(Kind::unsupported, dlerror());
   Nvml nvml(library);
   int code = nvml.call("nvmlInit_v2");
-  if (code == -1) return make_error(Kind::unsupported, "this library has no nvmlInit_v2");
+  if (code == kMissing) return make_error(Kind::unsupported, "this library has no nvmlInit_v2");
   if (code != 0) return make_error(Kind::unsupported, "nvmlInit_v2: " + nvml.error_text(code));
   return nvml;
 }
@@ -360,7 +389,9 @@ NvmlFacts read_facts(const Nvml& nvml) {
     facts.driver_version.assign(version, strnlen(version, kTextSize));
   }
   int cuda = 0;
-  if (nvml.call("nvmlSystemGetCudaDriverVersion_v2", &cuda) == 0) {
+  int code = nvml.call("nvmlSystemGetCudaDriverVersion_v2", &cuda);
+  if (code == kMissing) code = nvml.call("nvmlSystemGetCudaDriverVersion", &cuda);
+  if (code == 0) {
     facts.cuda_version = std::to_string(cuda / 1000) + "." + std::to_string(cuda % 1000 / 10);
   }
   std::vector<Device> devices = devices_of(nvml);

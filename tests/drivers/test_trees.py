@@ -23,9 +23,7 @@ LEFT_OUT = {
 }
 
 # What Berth does not find yet: layout, branch, names, reason.
-NOT_YET = (
-    ("nixos", "*", {"libglx", "libglxserver_nvidia", "nvidia_drv"}, "the store has them where no link in /run leads"),
-)
+NOT_YET = ()
 PLACES = [pytest.param((branch, layout), id=f"{branch}-{layout}")
           for branch in real_drivers.BRANCHES for layout in driver_layouts.LAYOUTS]
 
@@ -186,14 +184,29 @@ TWO = [("two-ubuntu", ("535", "550")), ("two-ubuntu", ("550", "535")), ("two-ubu
        ("two-debian", ("470", "450")), ("two-debian", ("450", "470")), ("two-debian", ("390", "470"))]
 
 
+# Programs that come with the driver alone, and have its version in their text.
+NAMING = ("nvidia-smi", "nvidia-cuda-mps-control")
+
+
+def of_the_other(found, tree, other):
+    """Lines about programs of `other`, which are given where there are no others."""
+    programs = [path for name in NAMING for path in found if path.endswith(f"/{name}")]
+    texts = {path: pathlib.Path(path).read_bytes() for path in programs}
+    return [f"'{path}' is of driver {other}, the libraries are of {tree.version}" for path, text in texts.items()
+            if other.encode() in text and tree.version.encode() not in text]
+
+
 @pytest.mark.parametrize("layout, branches", TWO)
 def test_of_two_drivers_that_of_the_kernel_is_found(berth, layout, branches):
     with driver_layouts.room() as room:
         tree = driver_layouts.make_pair(layout, *map(driver, branches), room / layout)
         listed = inventory(berth, tree)
-        assert (listed["driver"]["library_version"], listed["problems"]) == (tree.version, [])
         other = driver(branches[1]).version
+        lines = of_the_other(given(listed), tree, other)
+        assert (listed["driver"]["library_version"], listed["problems"]) == (tree.version, lines)
         assert [path for path in given(listed) if other in path] == []
+        # Ubuntu has the programs of all drivers at the same places.
+        assert any("/nvidia-smi'" in line for line in lines) == (layout == "two-ubuntu")
 
 
 def test_of_two_drivers_the_programs_are_those_of_the_libraries(berth):

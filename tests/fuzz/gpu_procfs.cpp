@@ -8,6 +8,7 @@
 #include "gpu/probe/files.hpp"
 #include "gpu/probe/nodes.hpp"
 #include "gpu/probe/nvml_facts.hpp"
+#include "gpu/probe/program_version.hpp"
 
 namespace {
 
@@ -38,6 +39,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string_view text(reinterpret_cast<const char*>(data), size);
   gpu::parse_labels(text);
   gpu::parse_majors(text);
+  gpu::driver_versions_in(text);
   gpu::parse_module_version(text);
   gpu::parse_properties(text);
   gpu::kernel_pci_address(std::string(text));

@@ -115,6 +115,56 @@ def test_a_volume_is_one_mount_with_programs_and_libraries(berth, busybox, drive
     assert os.listdir(berth.root / "driver-volumes") == [f"nvidia_driver_{VERSION}"]
 
 
+def image_with_its_own(push, program, *entries):
+    """An image with its own nvidia-smi: a file, a link to one, or a link to nothing."""
+    made = {"file": [images.file("usr/bin/nvidia-smi", "#!/bin/sh\necho the image\n", mode=0o755)],
+            "link": [images.file("opt/smi", "#!/bin/sh\necho the image\n", mode=0o755),
+                     images.symlink("usr/bin/nvidia-smi", "/opt/smi")],
+            "dangling": [images.symlink("usr/bin/nvidia-smi", "/opt/none/smi")], "": []}[program]
+    return push(images.build([images.busybox_layer(), images.layer([
+        images.directory("opt"), images.directory("usr"), images.directory("usr/bin"), *made, *entries])]))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("own", ["file", "link", "dangling"])
+def test_the_images_own_program_does_not_win(berth, push, driver_tree, mode, own):
+    image = image_with_its_own(push, own)
+    for path in ("/usr/bin:/bin", "/usr/local/nvidia/bin:/bin"):
+        assert gpu_run(berth, driver_tree("one"), image, "nvidia-smi",
+                       flags=("--gpu-driver", mode, "-e", f"PATH={path}")) == f"synthetic nvidia-smi {VERSION}\n"
+
+
+GBM = "nvidia-drm_gbm.so"
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("read_only", [(), ("--read-only",)])
+def test_libgbm_finds_the_drivers_backend_and_the_images_own(berth, push, driver_tree, mode, read_only):
+    """In the directory of each distribution; links of the image between them stay links."""
+    image = image_with_its_own(push, "", images.directory("usr/lib"), images.directory("usr/lib/gbm"),
+                               images.file("usr/lib/gbm/dri_gbm.so", "the image's"),
+                               images.symlink(f"usr/lib/gbm/{GBM}", "../libnvidia-allocator.so.1"),
+                               images.symlink("usr/lib64", "lib"))
+    tree = driver_tree("one")
+    size = os.path.getsize(tree / f"usr/lib/x86_64-linux-gnu/libnvidia-allocator.so.{VERSION}")
+    out = berth.ok("--driver-root", tree, "run", "--rm", "--gpus", 'all,"capabilities=graphics"', "--gpu-driver", mode,
+                   *read_only, image, "sh", "-c", f"cd /usr; for d in lib lib64 lib/x86_64-linux-gnu; do "
+                   f"cat $d/gbm/{GBM} | wc -c; done; readlink lib64; cat lib64/gbm/dri_gbm.so")
+    assert out.split() == [str(size)] * 3 + ["lib", "the", "image's"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("read_only", [(), ("--read-only",)])
+def test_every_name_of_a_library_is_found(berth, glibc_image, driver_tree, mode, read_only):
+    """Those of the files and of the links in the driver's directory."""
+    script = f"cd {LIBRARIES}; for name in *.so*; do /probe $name; done"
+    out = berth.ok("--driver-root", driver_tree("one"), "run", "--rm", "--gpus", 'all,"capabilities=all"',
+                   "--gpu-driver", mode, *read_only, glibc_image, "sh", "-c", script)
+    found = dict(line.split(" => ") for line in out.splitlines())
+    assert {"libGLX_indirect.so.0", "libcuda.so", "libcuda.so.1", f"libcuda.so.{VERSION}"} <= set(found)
+    assert {name: path for name, path in found.items() if not path.startswith(LIBRARIES)} == {}
+
+
 def test_a_container_that_has_ended_keeps_its_volume_until_it_is_removed(berth, busybox, driver_tree):
     def start(tree, *flags):
         berth.ok("--driver-root", tree, "run", *flags, "--gpus", "all", "--gpu-driver", "volume", busybox, "true")

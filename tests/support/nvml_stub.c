@@ -247,6 +247,10 @@ int nvmlSystemGetDriverVersion(char* out, unsigned size) {
   return copy(out, size, driver_version);
 }
 
+// OLD_NVML: with the functions of driver 390 and of older ones.
+#ifdef OLD_NVML
+#define nvmlSystemGetCudaDriverVersion_v2 nvmlSystemGetCudaDriverVersion
+#endif
 int nvmlSystemGetCudaDriverVersion_v2(int* out) {
   *out = (int)cuda_version;
   return ready ? kOk : kUninitialized;
@@ -285,11 +289,24 @@ int nvmlDeviceGetMinorNumber(device* d, unsigned* out) {
   return d->is_slice ? kNotSupported : kOk;
 }
 
+#ifdef OLD_NVML
+typedef struct {
+  char busId[16];
+  unsigned domain, bus, device, pciDeviceId, pciSubSystemId, reserved[4];
+} pci_info_2;
+
+int nvmlDeviceGetPciInfo_v2(device* d, pci_info_2* out) {
+  memset(out, 0xff, sizeof *out);
+  set(out->busId, sizeof out->busId, d->pci);
+  return kOk;
+}
+#else
 int nvmlDeviceGetPciInfo_v3(device* d, pci_info* out) {
   memset(out, 0, sizeof *out);
   set(out->busId, sizeof out->busId, d->pci);
   return d->is_slice ? kNotSupported : kOk;
 }
+#endif
 
 int nvmlDeviceGetMultiGpuBoard(device* d, unsigned* out) {
   *out = d->board != 0;
@@ -373,19 +390,31 @@ int nvmlDeviceGetPowerUsage(device* d, unsigned* out) {
   return kOk;
 }
 
-static int tell_processes(const process_list* list, unsigned* count, process_info* out) {
+#ifdef OLD_NVML
+typedef struct {
+  unsigned pid;
+  unsigned long long used;
+} told_process;
+#define nvmlDeviceGetComputeRunningProcesses_v2 nvmlDeviceGetComputeRunningProcesses
+#define nvmlDeviceGetGraphicsRunningProcesses_v2 nvmlDeviceGetGraphicsRunningProcesses
+#else
+typedef process_info told_process;
+#endif
+
+static int tell_processes(const process_list* list, unsigned* count, told_process* out) {
   unsigned room = *count;
   *count = list->count;
   if (room < list->count) return kTooSmall;
-  memcpy(out, list->all, list->count * sizeof *out);
+  // The older structure is the beginning of the newer one.
+  for (unsigned i = 0; i < list->count; ++i) memcpy(&out[i], &list->all[i], sizeof *out);
   return kOk;
 }
 
-int nvmlDeviceGetComputeRunningProcesses_v2(device* d, unsigned* count, process_info* out) {
+int nvmlDeviceGetComputeRunningProcesses_v2(device* d, unsigned* count, told_process* out) {
   return tell_processes(&d->computing, count, out);
 }
 
-int nvmlDeviceGetGraphicsRunningProcesses_v2(device* d, unsigned* count, process_info* out) {
+int nvmlDeviceGetGraphicsRunningProcesses_v2(device* d, unsigned* count, told_process* out) {
   return tell_processes(&d->drawing, count, out);
 }
 

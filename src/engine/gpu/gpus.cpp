@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 
 #include "base/text.hpp"
 #include "engine/gpu/cdi.hpp"
@@ -188,6 +189,20 @@ gpu::RealPath real_path_of(const ImageLook& look) {
   };
 }
 
+/// Moves the copies to where links of the image lead: a directory in the container's layer would
+/// hide a link of its name (/usr/lib64 → lib).
+void follow_links(const gpu::RealPath& real_path, DriverCopies& copies) {
+  std::map<std::string, std::string> directories;
+  auto follow = [&](std::string& path) {
+    const size_t slash = path.rfind('/');
+    auto [found, added] = directories.try_emplace(path.substr(0, slash));
+    if (added) found->second = real_path(found->first);
+    path = found->second + path.substr(slash);
+  };
+  for (gpu::Copy& copy : copies.files) follow(copy.path);
+  for (gpu::GrantedLink& link : copies.links) follow(link.path);
+}
+
 Result<void> add_granted(const Context& context, const gpu::Choice& choice,
                          const gpu::Inventory& inventory,
                          const std::vector<gpu::Selected>& selected, const ImageLook& look,
@@ -220,6 +235,7 @@ Result<void> add_granted(const Context& context, const gpu::Choice& choice,
   gpu::Placement placed = TRY(gpu::place(grant, options));
   if (!choice.site.additional_gids) placed.edits.additional_gids.clear();
   copies = {std::move(placed.copies), std::move(placed.copied_links)};
+  follow_links(grant_options.real_path, copies);
   add_lowest_layer(placed.mountpoint_layer, spec);
   oci::apply(placed.edits, spec);
   provenance.grant = std::move(grant);

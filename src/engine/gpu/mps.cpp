@@ -13,6 +13,7 @@ namespace berth::engine {
 namespace {
 
 constexpr const char* kControl = "nvidia-cuda-mps-control";
+constexpr const char* kServer = "nvidia-cuda-mps-server";
 constexpr std::chrono::seconds kMpsPatience{10};
 
 Error refused(Kind kind, const gpu::MpsLimits& limits, const std::string& why, std::string hint) {
@@ -21,11 +22,25 @@ Error refused(Kind kind, const gpu::MpsLimits& limits, const std::string& why, s
   return make_error(kind, flags + ": " + why, std::move(hint));
 }
 
-const gpu::DriverFile* find_control(const gpu::Inventory& inventory) {
-  auto found = std::ranges::find_if(inventory.files, [](const gpu::DriverFile& file) {
-    return file.name == kControl && !file.elf32;
+const gpu::DriverFile* find_program(const gpu::Inventory& inventory, std::string_view name) {
+  auto found = std::ranges::find_if(inventory.files, [&](const gpu::DriverFile& file) {
+    return file.kind == gpu::FileKind::binary && file.name == name;
   });
   return found == inventory.files.end() ? nullptr : &*found;
+}
+
+/// The server, and the libraries that a container for computing has.
+std::vector<gpu::MpsFile> mps_files(const gpu::Inventory& inventory) {
+  std::vector<gpu::MpsFile> files;
+  const gpu::DriverFile* server = find_program(inventory, kServer);
+  if (server != nullptr) files.push_back({server->name, server->host_path});
+  for (const gpu::DriverFile& file : inventory.files) {
+    bool computes = std::ranges::find(file.capabilities, "compute") != file.capabilities.end();
+    if (file.kind != gpu::FileKind::library || file.elf32 || !computes) continue;
+    bool is_known = std::ranges::find(files, file.soname, &gpu::MpsFile::name) != files.end();
+    if (!is_known) files.push_back({file.soname, file.host_path});
+  }
+  return files;
 }
 
 /// The uid of the container's first program in our user namespace.
@@ -52,7 +67,8 @@ Result<MpsPlan> plan_mps(const Context& context, const RunRequest& request, cons
   plan.takes = site.manage && context.identity == Identity::root;
   plan.limits.cores_percent = request.gpu_cores;
   if (request.gpu_memory) plan.regions = TRY(memory_regions_of(inventory));
-  bool by_mps = find_control(inventory) != nullptr && lacks_region(inventory, plan.regions);
+  bool by_mps =
+      find_program(inventory, kControl) != nullptr && lacks_region(inventory, plan.regions);
   if (request.gpu_memory && by_mps) plan.limits.memory_bytes = request.gpu_memory->most;
   if (!plan.wanted()) return plan;
   gpu::Uses uses = TRY_CTX(try_nvml_use(context, inventory, kMpsPatience),
@@ -75,14 +91,10 @@ gpu::MpsLimits limits_by_mps(const MpsPlan& plan, const std::vector<gpu::Selecte
 
 Result<void> check_mps(const RunRequest& request, const gpu::MpsLimits& limits,
                        const gpu::Inventory& inventory) {
-  if (find_control(inventory) == nullptr) {
+  if (find_program(inventory, kControl) == nullptr) {
     return refused(Kind::unsupported, limits,
                    "nothing on this machine can keep programs to a part of a GPU: NVIDIA's driver "
                    "has no nvidia-cuda-mps-control here",
-                   "a MIG slice, or leave it out");
-  }
-  if (inventory.driver_root != "/" && !inventory.synthetic) {
-    return refused(Kind::unsupported, limits, "the driver lies below " + inventory.driver_root,
                    "a MIG slice, or leave it out");
   }
   using Mode = NamespaceMode::Kind;
@@ -180,13 +192,14 @@ Result<void> start_share(const Context& context, const MpsPlan& plan, const gpu:
   gpu::MpsOrder order;
   order.share = share;
   order.ledger = lease.note().ledger;
-  const gpu::DriverFile* control = find_control(inventory);
+  const gpu::DriverFile* control = find_program(inventory, kControl);
   const gpu::DriverFile* nvml = gpu::find_nvml(inventory);
   if (control == nullptr || nvml == nullptr) {
     return make_error(Kind::unsupported, "NVIDIA's driver has no MPS here");
   }
   order.control = control->host_path;
   order.nvml = nvml->host_path;
+  order.files = mps_files(inventory);
   order.probe = context.paths.libexec + "/berth-gpu-probe";
   order.takes = plan.takes;
   order.group = lease.lease().group;

@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "gpu/grant/driver_files.hpp"
 #include "gpu/grant/extra_devices.hpp"
+#include "gpu/grant/gbm.hpp"
 #include "gpu/grant/requirement.hpp"
 #include "gpu/grant/visible.hpp"
 
@@ -69,6 +70,7 @@ class Granter {
   bool has_screen() const { return has("graphics") || has("display"); }
   void add_files();
   void add_library(const DriverFile& file);
+  void add_gbm(const DriverFile& file);
   void add_file(const DriverFile& file);
   Result<void> consider_image();
   Result<void> check_image_driver();
@@ -81,7 +83,7 @@ class Granter {
     if (options_.user_mounts.empty()) return nullptr;
     return gpu::mount_over(options_.user_mounts, options_.real_path(path));
   }
-  void leave_out(const DriverFile& file, const UserMount& mount);
+  void leave_out(const std::string& path, const std::string& host_path, const UserMount& mount);
   void warn_of_hidden();
   bool shows(const ProcText& text) const;
   void add_environment();
@@ -255,49 +257,66 @@ void Granter::choose_egl_gpus() {
   if (grant_.egl_gpus) reason("config", "EGLVisibleDGPUDevices", "the GPUs of this container");
 }
 
+// A library is found by each of its names: in the driver's directory, and in the loader's cache.
 void Granter::add_library(const DriverFile& file) {
   std::string directory = grant_.directory + (file.elf32 ? "/lib" : "/lib64");
   grant_.files.push_back({FileKind::library, file.host_path, directory + "/" + file.name});
-  if (file.soname != file.name) grant_.links.push_back({directory + "/" + file.soname, file.name});
-  if (file.soname == "libGLX_nvidia.so.0") {
-    // GLVND loads this library if the X server names no vendor.
-    grant_.links.push_back({directory + "/libGLX_indirect.so.0", file.name});
-  }
-  if (file.soname == "libnvidia-allocator.so.1") {
-    grant_.links.push_back({directory + "/gbm/nvidia-drm_gbm.so", "../" + file.soname});
-  }
-  auto add_entry = [&](const std::string& name) {
+  auto add_name = [&](const std::string& name, const std::string& target,
+                      const std::string& entry) {
+    if (name != file.name) grant_.links.push_back({directory + "/" + name, target});
+    // If two libraries want the same name (libnvidia-nvvm), the first one gets it.
+    auto is_taken = [&](const scan::LoaderEntry& one) {
+      return one.soname == name && one.flags == file.loader_flags;
+    };
+    if (std::ranges::any_of(grant_.loader_entries, is_taken)) return;
     grant_.loader_entries.push_back({.soname = name,
-                                     .path = directory + "/" + file.soname,
+                                     .path = directory + "/" + entry,
                                      .flags = file.loader_flags,
                                      .os_version = 0,
                                      .hwcap = 0});
   };
-  add_entry(file.soname);
+  add_name(file.soname, file.name, file.soname);
   std::string plain = scan::without_number(file.soname);
-  if (plain == file.soname || plain == file.name) return;
-  grant_.links.push_back({directory + "/" + plain, file.soname});
-  // If two libraries want the same name (libnvidia-nvvm), the first one gets it.
-  auto is_taken = [&](const scan::LoaderEntry& entry) {
-    return entry.soname == plain && entry.flags == file.loader_flags;
-  };
-  if (std::ranges::none_of(grant_.loader_entries, is_taken)) {
-    add_entry(plain);
+  if (plain != file.soname && plain != file.name) add_name(plain, file.soname, file.soname);
+  if (file.name != file.soname) add_name(file.name, file.name, file.name);
+  if (file.soname == "libGLX_nvidia.so.0") {
+    // GLVND loads this library if the X server names no vendor.
+    const std::string indirect = "libGLX_indirect.so.0";
+    add_name(indirect, file.name, indirect);
+  }
+  if (file.soname != kGbmLibrary) return;
+  grant_.links.push_back({directory + "/gbm" + std::string(kGbmBackend), "../" + file.soname});
+  if (has_screen()) add_gbm(file);
+}
+
+// A variable with another directory (GBM_BACKENDS_PATH) would hide the image's own backends.
+void Granter::add_gbm(const DriverFile& file) {
+  std::set<std::string> known;  // /usr/lib64 may be a link to /usr/lib
+  for (const std::string& directory : gbm_directories(file.elf32)) {
+    std::string path = options_.real_path(directory) + std::string(kGbmBackend);
+    if (!known.insert(path).second) continue;
+    if (const UserMount* mount = mount_over(path)) {
+      leave_out(path, file.host_path, *mount);
+    } else {
+      grant_.files.push_back({FileKind::module, file.host_path, path});
+    }
   }
 }
 
 void Granter::add_file(const DriverFile& file) {
   if (file.kind == FileKind::library) return add_library(file);
   const UserMount* mount = mount_over(file.container_path);
-  if (mount != nullptr && file.kind != FileKind::binary) return leave_out(file, *mount);
+  if (mount != nullptr && file.kind != FileKind::binary) {
+    return leave_out(file.container_path, file.host_path, *mount);
+  }
   bool hidden = mount != nullptr;
-  // In mode `volume` the programs are in the volume. In the other modes they are at their usual
-  // places in PATH, and the driver's directory has links to them.
+  // In mode `volume` the programs are in the volume, and are mounted from there at their usual
+  // places in PATH. In the other modes the driver's directory has links to these places.
   bool inside = file.kind == FileKind::binary && (hidden || grant_.mode == DriverMode::volume);
   std::string in_directory = fmt::format("{}/bin/{}", grant_.directory, file.name);
   grant_.files.push_back({file.kind, file.host_path, inside ? in_directory : file.container_path});
   if (hidden) hidden_.programs.push_back(file.container_path);
-  if (inside && !hidden) grant_.program_links.push_back({file.container_path, in_directory});
+  if (inside && !hidden) grant_.volume_programs.push_back({file.container_path, in_directory});
   if (file.kind == FileKind::binary && !inside) {
     // For images with NVIDIA's directory first in PATH.
     grant_.links.push_back({in_directory, file.container_path});
@@ -334,11 +353,11 @@ Result<void> Granter::add_features() {
 }
 
 // Nothing is created in the user's mounts, and no file in them is hidden.
-void Granter::leave_out(const DriverFile& file, const UserMount& mount) {
-  bool is_same =
-      mount.source + file.container_path.substr(mount.destination.size()) == file.host_path;
-  reason("file", file.container_path, "of the mount at " + mount.destination, is_same);
-  if (!is_same) hidden_.files.push_back(file.container_path);
+void Granter::leave_out(const std::string& path, const std::string& host_path,
+                        const UserMount& mount) {
+  bool is_same = mount.source + path.substr(mount.destination.size()) == host_path;
+  reason("file", path, "of the mount at " + mount.destination, is_same);
+  if (!is_same) hidden_.files.push_back(path);
 }
 
 void Granter::warn_of_hidden() {

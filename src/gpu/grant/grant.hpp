@@ -58,7 +58,8 @@ struct Grant {
   std::vector<NodeLink> node_links;  ///< in /dev
   std::vector<GrantedFile> files;
   std::vector<GrantedLink> links;
-  std::vector<GrantedLink> program_links;  ///< mode volume: "/usr/bin/nvidia-smi", to `directory`
+  /// Mode volume: "/usr/bin/nvidia-smi", where the file `target` of the volume is mounted too.
+  std::vector<GrantedLink> volume_programs;
   std::vector<std::string> env;
   std::vector<scan::LoaderEntry> loader_entries;
   /// Set if the container's first process decides whether the image's compat libraries are used.

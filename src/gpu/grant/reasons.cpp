@@ -36,9 +36,9 @@ class Reasons {
   void run() {
     for (const Node& node : grant_.nodes) add("node", node.path, why_node(node), node.host_path);
     add_files();
-    for (const auto* links : {&grant_.links, &grant_.program_links}) {
-      for (const GrantedLink& link : *links) add("link", link.path, "leads to " + link.target);
-    }
+    for (const GrantedLink& link : grant_.links) add("link", link.path, "leads to " + link.target);
+    for (const GrantedLink& program : grant_.volume_programs)
+      add("program", program.path, "the same file as " + program.target);
     for (const std::string& variable : grant_.env)
       add("variable", variable, why_variable(variable));
     add_left_out_nodes();

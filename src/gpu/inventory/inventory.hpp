@@ -86,7 +86,7 @@ enum class FileKind {
   socket,
   config,
   firmware,
-  module,     ///< a shared object that the X server loads by path
+  module,     ///< a shared object that the X server or libgbm loads by path
   directory,  ///< bound as a whole: services create and remove sockets in it
 };
 

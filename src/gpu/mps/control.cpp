@@ -12,6 +12,7 @@
 #include "base/text.hpp"
 #include "sys/fd/poll.hpp"
 #include "sys/file/file.hpp"
+#include "sys/file/mode.hpp"
 #include "sys/file/remove_tree.hpp"
 #include "sys/file/tree.hpp"
 #include "sys/mount/mount.hpp"
@@ -28,6 +29,7 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
 constexpr const char* kMpsLogs = "/tmp/nvidia-log";
+constexpr const char* kMpsFiles = "/tmp/nvidia-driver";
 /// A daemon uses no GPU while it starts; only its servers do, later.
 constexpr auto kStartPatience = 10s;
 constexpr auto kAskPatience = 5s;
@@ -66,16 +68,52 @@ Result<void> bind_to(const sys::Fd& directory, const std::string& place) {
   return sys::mount(sys::fd_path(directory), place, "", MS_BIND, "");
 }
 
+struct OpenFile {
+  const MpsFile* file = nullptr;
+  sys::Fd fd{};  ///< of a file that the tmpfs hides
+};
+
+Result<std::vector<OpenFile>> open_hidden(const std::vector<MpsFile>& files) {
+  std::vector<OpenFile> opened;
+  for (const MpsFile& file : files) {
+    OpenFile& one = opened.emplace_back(OpenFile{&file});
+    if (is_below(file.path, "/tmp")) one.fd = TRY(sys::open_at(sys::cwd(), file.path, O_PATH));
+  }
+  return opened;
+}
+
+/// Makes the driver's files visible by their names: the machine's loader does not find libraries of
+/// another root, and links in that root may lead to files of the machine.
+Result<void> show_files(const std::vector<OpenFile>& files) {
+  TRY(sys::make_directory(sys::cwd(), kMpsFiles, 0755));
+  sys::Fd directory = TRY(sys::open_at(sys::cwd(), kMpsFiles, O_RDONLY | O_DIRECTORY));
+  TRY(sys::change_mode(directory, 0755, kMpsFiles));  // our umask may say 077
+  for (const OpenFile& one : files) {
+    if (one.file->name.find('/') != std::string::npos) continue;
+    const std::string place = std::string(kMpsFiles) + "/" + one.file->name;
+    if (one.fd) {
+      TRY(sys::write_file(sys::cwd(), place, "", 0644));
+      TRY(bind_to(one.fd, place));
+    } else {
+      TRY(sys::make_symlink(one.file->path, sys::cwd(), place));
+    }
+  }
+  return {};
+}
+
 Result<void> make_view(const MpsPlace& place) {
+  MpsOrder order = TRY(read_order(place));
   TRY(sys::leave_mount_namespace());
   // Opened before a tmpfs hides the machine's /tmp: these directories may be below it.
   sys::Fd pipes = TRY(sys::open_at(sys::cwd(), place.daemon, O_PATH | O_DIRECTORY));
   sys::Fd memory = TRY(sys::open_at(sys::cwd(), place.memory, O_PATH | O_DIRECTORY));
   sys::Fd logs = TRY(sys::open_at(sys::cwd(), place.logs, O_PATH | O_DIRECTORY));
+  std::vector<OpenFile> files = TRY(open_hidden(order.files));
   TRY(bind_to(memory, "/dev/shm"));
   TRY(sys::mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=1777,size=64m"));
   TRY(sys::make_directory(sys::cwd(), kMpsPipes, 0755));
   TRY(sys::make_directory(sys::cwd(), kMpsLogs, 0755));
+  TRY(show_files(files));
   TRY(bind_to(pipes, kMpsPipes));
   return bind_to(logs, kMpsLogs);
 }
@@ -127,9 +165,11 @@ sys::SpawnOptions MpsDaemon::words(const char* verb, const std::vector<std::stri
   options.args = {"berth-mps", verb, place_.directory, order_.control};
   options.args.insert(options.args.end(), more.begin(), more.end());
   const std::string folder = order_.control.substr(0, order_.control.rfind('/'));
-  options.env = {"PATH=" + folder + ":/usr/bin:/bin",
+  const std::string files = kMpsFiles;
+  options.env = {"PATH=" + files + ":" + folder + ":/usr/bin:/bin",
                  std::string(kMpsPipesVariable) + "=" + kMpsPipes,
                  std::string("CUDA_MPS_LOG_DIRECTORY=") + kMpsLogs,
+                 "LD_LIBRARY_PATH=" + files,
                  "CUDA_VISIBLE_DEVICES=" + joined(order_.share.gpus),
                  std::string(kMpsShareVariable) + "=" + name_};
   for (std::string& limit : environment_of(order_.share)) options.env->push_back(std::move(limit));

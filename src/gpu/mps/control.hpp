@@ -15,8 +15,8 @@ namespace berth::gpu {
 inline constexpr const char* kMpsShareVariable = "BERTH_MPS_SHARE";
 
 /// The control daemon of a share. The daemon and its servers have a mount namespace in which, as in
-/// the share's containers, the directories of the share are at kMpsPipes and /dev/shm. Nothing else
-/// is in /tmp there.
+/// the share's containers, the directories of the share are at kMpsPipes and /dev/shm. /tmp has
+/// links to the driver's files there, and nothing else.
 class MpsDaemon {
  public:
   /// `self`: the path of berth-mps, which makes that mount namespace; `name`: the share's name.

@@ -72,6 +72,12 @@ struct MpsPlace {
 };
 MpsPlace place_of(const std::string& state_dir, const std::string& share);
 
+/// A file of the driver under the name by which programs look for it.
+struct MpsFile {
+  std::string name;  ///< "libcuda.so.1", "nvidia-cuda-mps-server"
+  std::string path;  ///< on the host
+};
+
 /// The input of berth-mps: the file kMpsOrder in the share's directory.
 struct MpsOrder {
   MpsShare share;
@@ -83,6 +89,7 @@ struct MpsOrder {
   std::string group;               ///< the group of the leases that name the share
   std::vector<std::string> keys;   ///< of the GPUs of these leases
   std::vector<std::string> nodes;  ///< the device nodes of these GPUs
+  std::vector<MpsFile> files;      ///< the server, and the libraries that containers have
 };
 inline constexpr const char* kMpsOrder = "order.json";
 inline constexpr const char* kMpsLock = "lock";      ///< one lock for all shares: held to start or
@@ -112,6 +119,11 @@ void fields(auto& v, MpsShare& s) {
   v.required("limits", s.limits);
 }
 
+void fields(auto& v, MpsFile& f) {
+  v.required("name", f.name);
+  v.required("path", f.path);
+}
+
 void fields(auto& v, MpsOrder& o) {
   v.required("share", o.share);
   v.required("ledger", o.ledger);
@@ -122,6 +134,7 @@ void fields(auto& v, MpsOrder& o) {
   v.required("group", o.group);
   v.required("keys", o.keys);
   v.required("nodes", o.nodes);
+  v.optional("files", o.files);
 }
 
 }  // namespace berth::gpu

@@ -243,8 +243,12 @@ Result<void> Placer::build_skeleton(const sys::Fd& directory) const {
 Result<void> Placer::place_volume() {
   auto in_volume = [this](const GrantedFile& file) { return is_inside(file.container_path); };
   if (std::ranges::none_of(grant_.files, in_volume)) return {};
-  bind(TRY(find_or_make_volume(grant_, options_.volume_dir, options_.keeps_volume)),
-       grant_.directory);
+  std::string volume = TRY(find_or_make_volume(grant_, options_.volume_dir, options_.keeps_volume));
+  bind(volume, grant_.directory);
+  // Mounts, because a link in a layer below the image's would be hidden by a program of the image.
+  for (const GrantedLink& program : grant_.volume_programs) {
+    bind(volume + program.target.substr(grant_.directory.size()), program.path);
+  }
   return {};
 }
 
@@ -348,16 +352,12 @@ Result<void> Placer::build_placeholder_layer() {
   }
   if (!grant_.loader_entries.empty() && options_.musl) paths.emplace_back(kMuslPath);
   if (paths.empty()) return {};
-  // The programs of a volume are not mounted one by one: links in this layer lead to them.
-  std::string links;
-  for (const GrantedLink& link : grant_.program_links)
-    links += "\n" + link.path + "\t" + link.target;
   std::set<std::string> directories = {grant_.directory.substr(1)};
   for (const GrantedFile& file : grant_.files) {
     if (file.kind == FileKind::directory) directories.insert(file.container_path.substr(1));
   }
   // The key distinguishes files from directories: for the same path they need different layers.
-  std::string content = join(paths, "\n") + links;
+  std::string content = join(paths, "\n");
   for (const std::string& path : directories) content += "\n" + path + "/";
   std::string name = "mountpoints-" + key_of_text(content);
   auto fill = [&](const sys::Fd& directory) -> Result<void> {
@@ -369,10 +369,6 @@ Result<void> Placer::build_placeholder_layer() {
         TRY(make_parents(directory, path, made));
         TRY(sys::write_file(directory, path, "", 0444));
       }
-    }
-    for (const GrantedLink& link : grant_.program_links) {
-      TRY(make_parents(directory, link.path.substr(1), made));
-      TRY(sys::make_symlink(link.target, directory, link.path.substr(1)));
     }
     return {};
   };

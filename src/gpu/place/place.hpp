@@ -52,7 +52,8 @@ void leave_out_denied(Grant& grant);
 /// - bind: a skeleton directory (mount points and links) at Grant::directory, in which each
 ///   library is bound over its mount point; binaries and configuration files are bound over mount
 ///   points at their usual paths;
-/// - volume: one directory with all these files, bound at Grant::directory;
+/// - volume: one directory with all these files, bound at Grant::directory, and its programs bound
+///   at their usual paths;
 /// - copy: only a list of files to copy;
 /// - in each mode: sockets, /proc/driver as the container may see it, and the device nodes.
 /// Errors: io and denied (the state directory), not_found (a driver file is gone).

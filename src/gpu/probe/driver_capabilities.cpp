@@ -148,6 +148,9 @@ const std::vector<NamedFile>& config_names() {
       {"egl/egl_external_platform.d/20_nvidia_xcb.json", "/usr/share", "graphics,display"},
       {"egl/egl_external_platform.d/20_nvidia_xlib.json", "/usr/share", "graphics,display"},
       {"nvidia/nvoptix.bin", "/usr/share", "graphics,display"},
+      {"nvidia/nvidia-application-profiles-VERSION-rc", "/usr/share",
+       "compute,video,graphics,display"},
+      {"nvidia/nvidia-application-profiles-rc", "/usr/share", "compute,video,graphics,display"},
       {"X11/xorg.conf.d/10-nvidia.conf", "/usr/share", "graphics,display"},
       {"X11/xorg.conf.d/nvidia-drm-outputclass.conf", "/usr/share", "graphics,display"},
   };

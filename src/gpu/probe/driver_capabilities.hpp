@@ -42,7 +42,8 @@ struct NamedFile {
 const std::vector<NamedFile>& program_names();        ///< for /usr/bin
 const std::vector<NamedFile>& socket_names();         ///< of the driver's services
 const std::vector<NamedFile>& service_directories();  ///< in which services make their sockets
-const std::vector<NamedFile>& config_names();         ///< below etc or share
+/// Below etc or share. VERSION in a name stands for the driver's version.
+const std::vector<NamedFile>& config_names();
 
 /// "compute,video" → {"compute", "video"}
 std::vector<std::string> words_of(std::string_view comma_list);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/probe/files.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +10,8 @@
 #include "gpu/probe/driver_capabilities.hpp"
 #include "gpu/probe/libraries.hpp"
 #include "gpu/probe/nodes.hpp"
+#include "gpu/probe/program_version.hpp"
+#include "sys/file/file.hpp"
 #include "sys/user/identity.hpp"
 
 namespace berth::gpu {
@@ -35,6 +38,8 @@ constexpr std::array<std::string_view, 7> kModulePlaces = {
     "/modules/drivers"};
 constexpr std::array<std::string_view, 4> kModuleRoots = {"/usr/lib64", "/usr/lib",
                                                           "/usr/X11R6/lib64", "/usr/X11R6/lib"};
+constexpr std::string_view kVersionWord = "VERSION";
+constexpr size_t kMaxProgram = size_t{64} << 20;
 constexpr std::string_view kEverything = "compute,utility,graphics,display,video,ngx,compat32";
 
 // Finds the files other than libraries, most of them by name in a few directories.
@@ -59,6 +64,8 @@ class Files {
 
  private:
   void take_programs();
+  void take_program(const NamedFile& program, const std::vector<std::string>& directories);
+  std::string version_in(const std::string& path) const;
   void take_modules();
   void take_module(const std::string& name, const std::string& version);
   void take_firmware();
@@ -77,6 +84,20 @@ class Files {
     std::vector<std::string> out;
     for (const std::string& directory : library_directories_) {
       out.push_back(directory.substr(0, directory.rfind('/')) + std::string(name));
+    }
+    return out;
+  }
+  /// "/nix/store/…-bin/lib" for the programs in "/nix/store/…-bin/bin": NixOS has the modules of
+  /// the X server there, and links only to the programs.
+  std::vector<std::string> beside_programs(std::string_view name) const {
+    std::vector<std::string> out;
+    const std::string root = root_.path() == "/" ? "" : root_.path();
+    for (const DriverFile& file : inventory_.files) {
+      if (file.kind != FileKind::binary || !file.host_path.starts_with(root + "/")) continue;
+      std::string_view path = std::string_view(file.host_path).substr(root.size());
+      for (int up = 0; up < 2; ++up) path = path.substr(0, path.rfind('/'));
+      std::string directory = std::string(path) + std::string(name);
+      if (std::ranges::find(out, directory) == out.end()) out.push_back(std::move(directory));
     }
     return out;
   }
@@ -116,12 +137,16 @@ class Files {
 void Files::take_first(FileKind kind, const NamedFile& file,
                        const std::vector<std::string>& directories) {
   std::vector<std::string> paths;
+  std::string name(file.name);
+  if (size_t at = name.find(kVersionWord); at != std::string::npos) {
+    name.replace(at, kVersionWord.size(), inventory_.driver.library_version);
+  }
   for (const std::string& directory : directories) {
-    paths.push_back(fmt::format("{}/{}", directory, file.name));
+    paths.push_back(fmt::format("{}/{}", directory, name));
     auto path = find_file(paths.back());
     if (!path) continue;
-    add(kind, *path, file.name.substr(file.name.rfind('/') + 1),
-        fmt::format("{}/{}", file.target, file.name), file.capabilities);
+    add(kind, *path, name.substr(name.rfind('/') + 1), fmt::format("{}/{}", file.target, name),
+        file.capabilities);
     return;
   }
   name_unusable(paths, file.capabilities);
@@ -139,13 +164,55 @@ void Files::name_unusable(const std::vector<std::string>& paths, std::string_vie
   }
 }
 
-// Programs next to the libraries belong to the same driver. A root with several drivers may also
-// have programs of the others.
 void Files::take_programs() {
   std::vector<std::string> directories = program_directories();
-  for (const NamedFile& program : program_names()) {
-    take_first(FileKind::binary, program, directories);
+  for (const NamedFile& program : program_names()) take_program(program, directories);
+}
+
+// Programs next to the libraries belong to the same driver. A root with several drivers may also
+// have programs of the others, at places that do not say so: a program that names the version of
+// the libraries wins.
+void Files::take_program(const NamedFile& program, const std::vector<std::string>& directories) {
+  std::vector<std::string> places, paths;
+  for (const std::string& directory : directories) {
+    places.push_back(fmt::format("{}/{}", directory, program.name));
+    auto path = find_file(places.back());
+    bool is_new = path && std::ranges::find(paths, *path) == paths.end();
+    if (is_new) paths.push_back(*std::move(path));
   }
+  if (paths.empty()) {
+    name_unusable(places, program.capabilities);
+    return;
+  }
+  const std::string& wanted = inventory_.driver.library_version;
+  std::string path = paths[0], version;
+  bool matters = names_its_driver(program.name) || paths.size() > 1;
+  if (matters) version = version_in(path);
+  for (size_t i = 1; i < paths.size() && version != wanted; ++i) {
+    if (version_in(paths[i]) != wanted) continue;
+    path = paths[i];
+    version = wanted;
+  }
+  bool other = !version.empty() && !wanted.empty() && version != wanted;
+  if (other && names_its_driver(program.name)) {
+    inventory_.problems.push_back(
+        fmt::format("{} is of driver {}, the libraries are of {}", quote(path), version, wanted));
+  }
+  add(FileKind::binary, std::move(path), program.name,
+      fmt::format("{}/{}", program.target, program.name), program.capabilities);
+}
+
+/// The version of a driver that a program names: that of the libraries if it is among several;
+/// empty if it names none, or cannot be read.
+std::string Files::version_in(const std::string& path) const {
+  auto file = sys::open_at(sys::cwd(), path, O_RDONLY | O_NONBLOCK);
+  if (!file.ok()) return {};
+  auto bytes = sys::read_all(*file, path, kMaxProgram);
+  if (!bytes.ok()) return {};
+  auto versions = driver_versions_in(*bytes);
+  if (versions.empty()) return {};
+  const std::string& wanted = inventory_.driver.library_version;
+  return std::ranges::find(versions, wanted) == versions.end() ? versions[0] : wanted;
 }
 
 void Files::take_configs() {
@@ -173,6 +240,7 @@ void Files::take_module(const std::string& name, const std::string& version) {
   constexpr std::string_view kCapabilities = "graphics,display";
   std::vector<std::string> roots = library_directories_, paths;
   std::optional<UnusableFile> other;
+  for (std::string& directory : beside_programs("/lib")) roots.push_back(std::move(directory));
   roots.insert(roots.end(), kModuleRoots.begin(), kModuleRoots.end());
   for (const std::string& directory : roots) {
     for (std::string_view place : kModulePlaces) {

@@ -67,8 +67,8 @@ class DriverTree {
   Scratch scratch_;
 };
 
-inline std::string with_nvml() {
-  return "--nvml-stub " + build_directory() + "/lib/libnvml_stub.so ";
+inline std::string with_nvml(const std::string& stub = "nvml_stub") {
+  return "--nvml-stub " + build_directory() + "/lib/lib" + stub + ".so ";
 }
 
 }  // namespace berth::gpu::testing

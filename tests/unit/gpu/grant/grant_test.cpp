@@ -270,6 +270,24 @@ TEST(Grant, links_are_made_by_soname) {
   EXPECT_EQ(grant->loader_entries[0].path, "/usr/local/nvidia/lib64/libcuda.so.1");
 }
 
+TEST(Grant, a_library_is_in_the_loaders_cache_by_each_of_its_names) {
+  auto grant = ask("all,capabilities=all", machine());
+  auto has = [&](const std::string& name, int32_t flags) {
+    return std::ranges::any_of(grant->loader_entries, [&](const scan::LoaderEntry& entry) {
+      return entry.soname == name && entry.flags == flags;
+    });
+  };
+  const std::string directory = "/usr/local/nvidia/lib64/";
+  auto check = [&](const std::string& path) {
+    bool ours = path.starts_with(directory) && path.find('/', directory.size()) == path.npos;
+    EXPECT_TRUE(!ours || has(path.substr(directory.size()), 0x303)) << path;
+  };
+  for (const GrantedLink& link : grant->links) check(link.path);
+  for (const GrantedFile& file : grant->files) check(file.container_path);
+  EXPECT_TRUE(has("libGLX_indirect.so.0", 0x303));
+  EXPECT_TRUE(has("libcuda.so.570.133.20", 0x3));
+}
+
 TEST(Grant, params_forbid_making_nodes_of_other_gpus) {
   auto grant = ask("1", machine());
   ASSERT_TRUE(grant.ok());
@@ -357,6 +375,17 @@ TEST(Grant, a_libcuda_that_would_win_is_covered_or_refused) {
   EXPECT_EQ(refused.error().what,
             "'/opt/libcuda.so.1' (by LD_LIBRARY_PATH) would be loaded in place of the driver's "
             "libcuda, and lies in a volume");
+}
+
+TEST(Grant, programs_of_a_volume_are_mounted_where_the_image_may_have_its_own) {
+  GrantOptions options;
+  options.mode = policy::DriverMode::volume;
+  auto grant = with_image("all", options);
+  ASSERT_TRUE(grant.ok());
+  EXPECT_THAT(file_paths(*grant), Contains("/usr/local/nvidia/bin/nvidia-smi"));
+  EXPECT_THAT(grant->volume_programs,
+              Contains(AllOf(Field(&GrantedLink::path, "/usr/bin/nvidia-smi"),
+                             Field(&GrantedLink::target, "/usr/local/nvidia/bin/nvidia-smi"))));
 }
 
 TEST(Grant, a_mount_in_the_drivers_place_moves_it_and_a_second_one_is_an_error) {

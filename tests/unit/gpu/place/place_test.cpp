@@ -121,18 +121,18 @@ TEST_F(Place, leaves_the_loader_cache_to_the_container) {
   EXPECT_EQ(edits.loader_entries[0].flags, 0x303);
 }
 
-TEST_F(Place, a_volume_has_all_in_one_mount) {
+TEST_F(Place, a_volume_has_all_and_its_programs_are_mounted_over_those_of_the_image) {
   grant_.mode = policy::DriverMode::volume;
   grant_.files[1].container_path = "/usr/local/nvidia/bin/nvidia-smi";
-  grant_.program_links = {{"/usr/bin/nvidia-smi", "/usr/local/nvidia/bin/nvidia-smi"}};
+  grant_.volume_programs = {{"/usr/bin/nvidia-smi", "/usr/local/nvidia/bin/nvidia-smi"}};
   auto placed = place(grant_, {.state_dir = state(), .volume_dir = volumes()});
   ASSERT_TRUE(placed.ok()) << to_line(placed.error());
-  EXPECT_EQ(fs::read_symlink(placed->mountpoint_layer + "/usr/bin/nvidia-smi"),
-            "/usr/local/nvidia/bin/nvidia-smi");
+  EXPECT_TRUE(fs::is_regular_file(placed->mountpoint_layer + "/usr/bin/nvidia-smi"));
   auto edits = place_it();
-  EXPECT_THAT(destinations(edits), ElementsAre("/usr/local/nvidia"));
+  EXPECT_THAT(destinations(edits), ElementsAre("/usr/local/nvidia", "/usr/bin/nvidia-smi"));
   std::string volume = edits.mounts[0].source;
   EXPECT_THAT(volume, ::testing::StartsWith(volumes() + "/nvidia_driver_570.1/"));
+  EXPECT_EQ(edits.mounts[1].source, volume + "/bin/nvidia-smi");
   EXPECT_EQ(read_text(volume + "/lib64/libcuda.so.570.1"), "library");
   EXPECT_EQ(read_text(volume + "/bin/nvidia-smi"), "program");
   EXPECT_EQ(fs::read_symlink(volume + "/lib64/libcuda.so.1"), "libcuda.so.570.1");

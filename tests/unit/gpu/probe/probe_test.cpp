@@ -73,6 +73,34 @@ TEST(Probe, nvml_adds_what_only_it_knows) {
   EXPECT_EQ(gpu.mig[6].profile, "1g.10gb");
 }
 
+TEST(Probe, asks_an_old_nvml_by_its_older_functions) {
+  Inventory inventory = inventory_of(DriverTree("eight", with_nvml("old_nvml_stub")), true);
+  EXPECT_EQ(inventory.nvml, "ok");
+  EXPECT_EQ(inventory.driver.cuda_source, "nvml");
+  ASSERT_EQ(inventory.gpus.size(), 8U);
+  EXPECT_EQ(inventory.gpus[7].memory_bytes, 85520809984U);  // joined by the PCI address
+}
+
+TEST(Probe, an_old_nvml_tells_processes) {
+  DriverTree tree("one", with_nvml("old_nvml_stub"));
+  std::string facts = testing::read_text(tree.root() + "/nvml.facts");
+  size_t at = facts.find("name=");
+  ASSERT_NE(at, std::string::npos);
+  facts.insert(at, "process=4711:1048576,4712:2097152 ");
+  testing::write_text(tree.root() + "/nvml.facts", facts);
+  auto uses = ask_nvml_use(testing::build_directory() + "/bin/berth-gpu-probe",
+                           tree.libraries() + "/libnvidia-ml.so.570.133.20",
+                           std::chrono::milliseconds(10000));
+  ASSERT_TRUE(uses.ok()) << to_line(uses.error());
+  ASSERT_EQ(uses->gpus.size(), 1U);
+  EXPECT_EQ(uses->gpus[0].pci_address, "0000:1b:00.0");
+  ASSERT_TRUE(uses->gpus[0].processes);
+  ASSERT_EQ(uses->gpus[0].processes->size(), 2U);
+  EXPECT_EQ((*uses->gpus[0].processes)[1].pid, 4712);
+  EXPECT_EQ((*uses->gpus[0].processes)[1].used_bytes, 2097152U);
+  EXPECT_FALSE((*uses->gpus[0].processes)[1].gpu_instance);
+}
+
 TEST(Probe, finds_slices_and_their_nodes_without_nvml) {
   Inventory inventory = inventory_of(DriverTree("mig", "--caps-major 240"));
   ASSERT_EQ(inventory.gpus.size(), 1U);
@@ -184,6 +212,59 @@ TEST(Probe, programs_find_what_is_no_library_where_they_look_for_it) {
             "/opt/driver/lib64/nvidia/xorg/libglxserver_nvidia.so");
   EXPECT_EQ(find_file(inventory, "nvidia_drv.so")->kind, FileKind::module);
   EXPECT_EQ(find_file(inventory, "gsp_ga10x.bin")->kind, FileKind::firmware);
+}
+
+TEST(Probe, finds_the_profiles_of_this_version_and_those_of_all) {
+  DriverTree tree("one");
+  const std::string share = tree.root() + "/usr/share/nvidia/";
+  for (const char* name : {"570.133.20-rc", "550.54.15-rc", "rc", "570.133.20-key-documentation"}) {
+    testing::write_text(share + "nvidia-application-profiles-" + name, "{}");
+  }
+  Inventory inventory = inventory_of(tree);
+  const std::string ours = "nvidia-application-profiles-570.133.20-rc";
+  ASSERT_NE(find_file(inventory, ours), nullptr);
+  EXPECT_EQ(find_file(inventory, ours)->container_path, "/usr/share/nvidia/" + ours);
+  EXPECT_THAT(find_file(inventory, ours)->capabilities, Contains("compute"));
+  EXPECT_NE(find_file(inventory, "nvidia-application-profiles-rc"), nullptr);
+  EXPECT_EQ(find_file(inventory, "nvidia-application-profiles-550.54.15-rc"), nullptr);
+}
+
+TEST(Probe, of_two_programs_takes_the_one_that_names_the_version_of_the_libraries) {
+  DriverTree tree("one");
+  testing::write_text(tree.root() + "/usr/bin/nvidia-smi", "NVIDIA-SMI 550.54.15\n");
+  testing::write_text(tree.root() + "/opt/bin/nvidia-smi", "NVIDIA-SMI 570.133.20\n");
+  Inventory inventory = inventory_of(tree);
+  EXPECT_EQ(find_file(inventory, "nvidia-smi")->host_path, tree.root() + "/opt/bin/nvidia-smi");
+  EXPECT_THAT(inventory.problems, IsEmpty());
+}
+
+TEST(Probe, a_program_of_another_driver_is_given_and_told) {
+  DriverTree tree("one");
+  testing::write_text(tree.root() + "/usr/bin/nvidia-smi", "NVIDIA-SMI 550.54.15\n");
+  // It is also distributed on its own, with versions of its own.
+  testing::write_text(tree.root() + "/usr/bin/nvidia-xconfig", "version 550.54.15\n");
+  Inventory inventory = inventory_of(tree);
+  EXPECT_NE(find_file(inventory, "nvidia-smi"), nullptr);
+  EXPECT_THAT(inventory.problems, ElementsAre("'" + tree.root() +
+                                              "/usr/bin/nvidia-smi' is of driver 550.54.15, the "
+                                              "libraries are of 570.133.20"));
+}
+
+TEST(Probe, finds_modules_of_the_x_server_beside_the_programs) {
+  namespace fs = std::filesystem;
+  DriverTree tree("one");
+  const std::string package = tree.root() + "/nix/store/0a1b-nvidia-x11-bin";
+  fs::create_directories(package + "/bin");
+  fs::create_directories(package + "/lib/xorg/modules/drivers");
+  fs::rename(tree.libraries() + "/nvidia/xorg/nvidia_drv.so",
+             package + "/lib/xorg/modules/drivers/nvidia_drv.so");
+  fs::rename(tree.root() + "/usr/bin/nvidia-smi", package + "/bin/nvidia-smi");
+  fs::create_symlink("/nix/store/0a1b-nvidia-x11-bin/bin/nvidia-smi",
+                     tree.root() + "/usr/bin/nvidia-smi");
+  Inventory inventory = inventory_of(tree);
+  ASSERT_NE(find_file(inventory, "nvidia_drv.so"), nullptr);
+  EXPECT_EQ(find_file(inventory, "nvidia_drv.so")->container_path,
+            "/nix/store/0a1b-nvidia-x11-bin/lib/xorg/modules/drivers/nvidia_drv.so");
 }
 
 TEST(Probe, takes_libGL_only_when_it_needs_the_drivers_core) {
