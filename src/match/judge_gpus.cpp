@@ -243,7 +243,7 @@ bool Court::look_at_host_driver() {
   add({"driver", tier_of_cuda()}, lost_driver(), [&] {
     Lost lost = lost_with(oldest);
     std::string more =
-        lost.driver.empty() ? "" : fmt::format(", and its {} {}", lost.what, lost.driver);
+        lost.driver.empty() ? "" : fmt::format(", and its {} needs {}", lost.what, lost.driver);
     return Said{fmt::format("CUDA {} needs driver {} or newer{}; this node has {}", runtime, oldest,
                             more, module),
                 "take an entry for an older CUDA, or a node with a newer driver",

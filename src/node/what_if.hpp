@@ -10,8 +10,7 @@ namespace berth::node {
 
 /// `profile` with modifications: `words` has KEY=VALUE pairs separated by blanks; later pairs win.
 ///
-///   driver=580.65.06  the NVIDIA driver, with the CUDA version of its branch; "580": the newest
-///                     driver of that branch; "none"
+///   driver=580.65     the NVIDIA driver, with the CUDA version of its branch; "none"
 ///   cuda=13.1         the driver's CUDA version, if it differs from that of its branch
 ///   gpu=sm_90,sm_80   replaces all GPUs; "gfx90a"; "none"
 ///   brand=tesla       the brand of all NVIDIA GPUs

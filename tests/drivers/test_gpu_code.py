@@ -293,7 +293,7 @@ def test_a_page_of_images_and_nodes_says_what_the_documents_say(loaded, fleet):
     print(f"{len(pairs)} pairs of {len(page) * len(page[0])}, a page of {len(done.stdout)} bytes in {seconds:.2f} s")
     assert len(pairs) >= PAIRS
     assert [pair for pair in pairs if pair["berth"] != pair["documents"]] == []
-    assert [pair for pair in pairs if pair["page"] == "✓" and pair["documents"] == "no"] == []
+    assert [pair for pair in pairs if (pair["page"], pair["documents"]) in (("✓", "no"), ("✗", "yes"))] == []
 
 
 # ---- what would help ----------------------------------------------------------------------------

@@ -197,9 +197,10 @@ TEST(JudgeGpu, declared_code_that_is_not_there_does_not_count) {
 TEST(JudgeGpu, the_driver_that_ptx_needs_is_named_with_that_of_cuda) {
   Candidate image = candidate({{"gpu", "compute_75@8.4"}, {"cuda", "12.4"}});
   Verdict verdict = judge(image, node_of("gpu=sm_86 driver=470.256.02"), {});
-  EXPECT_EQ(clause(verdict).reason,
-            "CUDA 12.4 needs driver 525.60.13 or newer, and its PTX 8.4 550.54.14; this node has "
-            "470.256.02");
+  EXPECT_EQ(
+      clause(verdict).reason,
+      "CUDA 12.4 needs driver 525.60.13 or newer, and its PTX 8.4 needs 550.54.14; this node has "
+      "470.256.02");
   EXPECT_EQ(clause(verdict).lift, "driver=550");
   EXPECT_EQ(clause(judge(image, node_of("gpu=sm_86 driver=525.60.13"), {})).lift, "driver=550");
   EXPECT_THAT(clause(judge(image, node_of("gpu=sm_86 driver=550"), {})).reason, HasSubstr("JIT"));
