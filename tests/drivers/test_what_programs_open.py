@@ -31,17 +31,9 @@ LEFT_OUT = (
      "the right to configure, or to watch, the MIG slices of all GPUs"),
 )
 # What Berth should give and does not: branch, program, pattern, reason.
-NOT_YET = (
-    ("*", "*", r"nvidia-application-profiles-[\d.]+-rc$", "libcuda, EGL, GLX and Vulkan read it in /usr/share/nvidia"),
-    ("*", "GLX indirect", r".*",
-     "the link is in /usr/local/nvidia/lib64, but the loader's cache does not have its name"),
-    ("*", "GBM", r".*",
-     "libgbm looks in its own directory for nvidia-drm_gbm.so; that in /usr/local/nvidia is not found"),
-)
+NOT_YET = ()
 # Where a program of the image is taken: mode, reason.
-IMAGE_WINS = (
-    ("volume", "the links in /usr/bin are in a layer below the image's"),
-)
+IMAGE_WINS = ()
 # Programs that say something else in a container, beside those of NOT_YET.
 SAY_OTHERWISE = {
     "libcuda.so": "found by a name without a number", "libnvidia-ml.so": "found by a name without a number",

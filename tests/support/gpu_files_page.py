@@ -36,8 +36,6 @@ REASONS = (
 NOT_GIVEN = (
     (r"usr/(s?bin|lib/.*)/nvidia-modprobe$",
      "setuid root: loads kernel modules and makes device nodes, which is the machine's task before a container starts"),
-    (r"nvidia-application-profiles-.*-rc$",
-     "**missing**: libcuda, EGL, GLX and Vulkan look for it; without it they use no profile of a known program"),
     (r"nvidia-application-profiles-.*-key-documentation$", "documentation of the file of profiles"),
     (r"libOpenCL\.so", "the loader of all vendors' OpenCL libraries: the image's own finds NVIDIA's by `nvidia.icd`"),
     (r"nvidia-bug-report\.sh$", "collects logs of the machine"),
@@ -65,6 +63,9 @@ DIFFERENCES = {
                               "newer list, which goes by the version, does not find it",
     ("libnvidia-api", "new"): "it has no version in its name; the toolkit gives it only with an option "
                               "(`enable-explicit-driver-libraries`)",
+    ("nvidia/nvidia-application-profiles-VERSION-rc", "new"): "libcuda, EGL, GLX and Vulkan read it, for settings of "
+                                                              "known programs",
+    ("nvidia/nvidia-application-profiles-rc", "new"): "the same programs look for it, too",
     ("nv-fabricmanager", "not by CDI"): "the older list has it",
 }
 KINDS = {"more": "with more capabilities than in the older list", "fewer": "with fewer capabilities than in the older "
@@ -265,13 +266,17 @@ def _all(name):
     return "all" if name == "*" else name
 
 
-def _found(left_out, not_yet, image_wins):
+def _wrong(not_yet, image_wins):
     missing = [[_all(branch), _all(program), "all that it opens" if pattern == ".*" else f"`{pattern}`", reason]
                for branch, program, pattern, reason in not_yet]
     wins = "".join(f"In the mode `{mode}` a program of the image at `/usr/bin/nvidia-smi`, or at another program's "
                    f"place, is taken instead of the driver's: {reason}.\n" for mode, reason in image_wins)
-    return ("\n## Where a container differs from the bare root\n\nWrong:\n"
-            + _table(["Branches", "Program", "Not found", "Why"], missing) + "\n" + wins + "\nOn purpose:\n"
+    table = _table(["Branches", "Program", "Not found", "Why"], missing) if missing else ""
+    return f"\nWrong:\n{table}\n{wins}" if table or wins else ""
+
+
+def _found(left_out, not_yet, image_wins):
+    return ("\n## Where a container differs from the bare root\n" + _wrong(not_yet, image_wins) + "\nOn purpose:\n"
             + _table(["Not found", "Why"], [[f"`{pattern}`", reason] for pattern, reason in left_out]))
 
 

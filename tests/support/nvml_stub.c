@@ -296,8 +296,9 @@ typedef struct {
 } pci_info_2;
 
 int nvmlDeviceGetPciInfo_v2(device* d, pci_info_2* out) {
+  const size_t zeros = strcspn(d->pci, ":") == 8 ? 4 : 0;  // four digits of the domain
   memset(out, 0xff, sizeof *out);
-  set(out->busId, sizeof out->busId, d->pci);
+  set(out->busId, sizeof out->busId, d->pci + zeros);
   return kOk;
 }
 #else

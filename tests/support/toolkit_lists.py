@@ -51,7 +51,7 @@ def berths():
     """Name → capabilities, of src/gpu/probe/{driver_capabilities,files}.cpp."""
     text = OURS.read_text(encoding="utf-8")
     rows = re.findall(r'LibraryName\{"([^"]+)", "([^"]+)"', text)
-    rows += re.findall(r'^      \{"([^"]+)", "[^"]+", "([^"]+)"\}', text, re.M)
+    rows += re.findall(r'^      \{"([^"]+)",\s+"[^"]+",\s+"([^"]+)"\}', text, re.M)
     modules = re.findall(r'take_module\("(nvidia_drv\.so|\w+)', MODULES.read_text(encoding="utf-8"))
     rows += [(name, "graphics,display") for name in modules]
     return {name: frozenset(capabilities.split(",")) for name, capabilities in rows}
