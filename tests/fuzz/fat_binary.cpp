@@ -20,6 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   ignore(facts::read_offload_bundles(read_at, 0, size, hip));
   ignore(facts::read_offload_binaries(read_at, 0, size, openmp));
   ignore(facts::read_bundle_file(read_at, file));
-  ignore(facts::code_object_target(bytes));
+  auto target = facts::code_object_target(bytes);
+  if (target && !target->arch.starts_with("gfx")) __builtin_trap();
   return 0;
 }
