@@ -15,7 +15,7 @@ namespace berth::facts {
 
 /// Increased when the facts about the same file would differ; facts of older versions are computed
 /// again.
-inline constexpr uint32_t kVersion = 1;
+inline constexpr uint32_t kVersion = 2;
 
 /// GPU code inside a file, or in a file of its own.
 struct GpuCode {
@@ -43,11 +43,11 @@ struct IsaNeed {
   auto operator<=>(const IsaNeed&) const = default;
 };
 
-/// An ELF file.
+/// An ELF file, or a bundle of code objects.
 struct FileFacts {
-  std::string path;         ///< in the layer, without links and without a leading '/'
-  std::string machine;      ///< image-spec name: "amd64", "arm64", "386"; else "elf:<n>"
-  bool program = false;     ///< the kernel can execute it
+  std::string path;      ///< in the layer, without links and without a leading '/'
+  std::string machine;   ///< image-spec name: "amd64", "arm64", "386"; else "elf:<n>"; "": a bundle
+  bool program = false;  ///< the kernel can execute it
   std::string interpreter;  ///< "/lib64/ld-linux-x86-64.so.2"; empty: static, or a library
   std::string soname;
   std::vector<std::string> needed;

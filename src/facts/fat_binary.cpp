@@ -279,24 +279,28 @@ Result<void> read_fat_binaries(const scan::ReadAt& read_at, uint64_t offset, uin
   return {};
 }
 
+Result<uint64_t> read_first_bundle(const scan::ReadAt& read_at, uint64_t offset, uint64_t room,
+                                   FoundCode& found) {
+  std::string magic = TRY(read_at(offset, kBundleMagic.size()));
+  if (magic.size() < kBundleMagic.size()) return corrupt_bundle("section outside of the file");
+  uint64_t length = 0;
+  if (magic == kBundleMagic) {
+    std::string table = TRY(read_at(offset, std::min<uint64_t>(room, kTable)));
+    length = TRY(read_bundle(table, found));
+  } else if (magic.starts_with(kPackedMagic)) {
+    std::string bytes = TRY(read_at(offset, std::min<uint64_t>(room, kPacked)));
+    length = TRY(read_packed(bytes, found));
+  }
+  if (length > room) return corrupt_bundle("it is longer than its section");
+  return length;
+}
+
 Result<void> read_offload_bundles(const scan::ReadAt& read_at, uint64_t offset, uint64_t size,
                                   FoundCode& found) {
   if (size > UINT64_MAX - offset) return corrupt_bundle("section outside of the file");
   uint64_t pages_looked_at = 0;
   for (uint64_t at = 0; size - at > kBundleMagic.size();) {
-    std::string magic = TRY(read_at(offset + at, kBundleMagic.size()));
-    if (magic.size() < kBundleMagic.size()) return corrupt_bundle("section outside of the file");
-    uint64_t length = 0;
-    uint64_t room = size - at;
-    if (magic == kBundleMagic) {
-      std::string table = TRY(read_at(offset + at, std::min<uint64_t>(room, kTable)));
-      length = TRY(read_bundle(table, found));
-      if (length > room) return corrupt_bundle("it is longer than its section");
-    } else if (magic.starts_with(kPackedMagic)) {
-      std::string bytes = TRY(read_at(offset + at, std::min<uint64_t>(room, kPacked)));
-      length = TRY(read_packed(bytes, found));
-      if (length > room) return corrupt_bundle("it is longer than its section");
-    }
+    uint64_t length = TRY(read_first_bundle(read_at, offset + at, size - at, found));
     if (++pages_looked_at > kMaxPages) return corrupt_bundle("too many of them");
     uint64_t pages = std::max<uint64_t>((length + kAlignment - 1) / kAlignment, 1);
     if (pages > (size - at) / kAlignment) break;

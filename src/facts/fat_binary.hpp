@@ -39,6 +39,12 @@ std::optional<GpuCode> cubin_target(std::string_view header);
 /// Errors: those of `read_at`.
 Result<std::optional<GpuCode>> read_cubin(const scan::ReadAt& read_at);
 
+/// Reads the bundle of code for AMD's GPUs at `offset`, with `room` bytes up to the end of the
+/// section. Returns its length; 0 if there is none, or if it does not tell (compressed, version 1).
+/// Errors: as read_offload_bundles().
+Result<uint64_t> read_first_bundle(const scan::ReadAt& read_at, uint64_t offset, uint64_t room,
+                                   FoundCode& found);
+
 /// Reads consecutive bundles of code for AMD's GPUs, plain or compressed with zstd: the content of
 /// the section .hip_fatbin.
 /// Errors: corrupt, unsupported (zlib), those of `read_at`.

@@ -5,7 +5,9 @@
 #include <bit>
 
 #include "base/text.hpp"
+#include "facts/amd_code.hpp"
 #include "facts/fat_binary.hpp"
+#include "facts/offload_binary.hpp"
 #include "facts/versions.hpp"
 #include "facts/window.hpp"
 
@@ -132,7 +134,7 @@ Result<void> read_gpu_code(const scan::ElfFile& elf, const scan::ReadAt& read_at
   std::vector<const scan::ElfSection*> sections;
   for (const scan::ElfSection& section : elf.sections) {
     bool holds = section.name == ".nv_fatbin" || section.name == "__nv_relfatbin" ||
-                 section.name == ".hip_fatbin";
+                 section.name == ".hip_fatbin" || section.name == ".llvm.offloading";
     if (holds && section.type != scan::kSectionNoBits && section.size != 0) {
       sections.push_back(&section);
     }
@@ -143,7 +145,9 @@ Result<void> read_gpu_code(const scan::ElfFile& elf, const scan::ReadAt& read_at
   uint64_t end = 0;
   for (const scan::ElfSection* section : sections) {
     if (section->offset < end) continue;
-    auto read = section->name == ".hip_fatbin" ? read_offload_bundles : read_fat_binaries;
+    auto read = section->name == ".hip_fatbin"        ? read_offload_bundles
+                : section->name == ".llvm.offloading" ? read_offload_binaries
+                                                      : read_fat_binaries;
     TRY(read(read_at, section->offset, section->size, found));
     end = section->offset + section->size;
   }
@@ -152,16 +156,27 @@ Result<void> read_gpu_code(const scan::ElfFile& elf, const scan::ReadAt& read_at
   return {};
 }
 
+Result<std::optional<FileFacts>> read_bundle_facts(const scan::ReadAt& read_at, std::string path) {
+  FoundCode found;
+  TRY(read_bundle_file(read_at, found));
+  if (found.code.empty()) return std::optional<FileFacts>();
+  FileFacts facts;
+  facts.path = std::move(path);
+  facts.gpu_code.assign(found.code.begin(), found.code.end());
+  return std::optional<FileFacts>(std::move(facts));
+}
+
 }  // namespace
 
-bool begins_like_elf(std::string_view first_bytes) {
-  return first_bytes.starts_with(kElf);
+bool may_have_facts(std::string_view first_bytes) {
+  return first_bytes.starts_with(kElf) || begins_like_bundle(first_bytes);
 }
 
 Result<std::optional<FileFacts>> read_file_facts(const scan::ReadAt& read_at, std::string path,
                                                  const CodeLook& look) {
   std::optional<FileFacts> none;
   std::string header = TRY(read_at(0, 64));
+  if (begins_like_bundle(header)) return read_bundle_facts(read_at, std::move(path));
   constexpr char kLittleEndian = 1;
   if (header.size() < 52 || !header.starts_with(kElf) || header[5] != kLittleEndian) return none;
   FileFacts facts;
@@ -171,6 +186,12 @@ Result<std::optional<FileFacts>> read_file_facts(const scan::ReadAt& read_at, st
   if (machine == kMachineCuda) {
     // The tables of a cubin list kernels, possibly thousands of them.
     auto target = TRY(read_cubin(read_at));
+    if (!target) return none;
+    facts.gpu_code.push_back(std::move(*target));
+    return std::optional<FileFacts>(std::move(facts));
+  }
+  if (machine == kMachineAmdGpu) {
+    auto target = code_object_target(header);
     if (!target) return none;
     facts.gpu_code.push_back(std::move(*target));
     return std::optional<FileFacts>(std::move(facts));

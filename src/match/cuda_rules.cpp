@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "match/gfx_rules.hpp"
 #include "scan/driver_files.hpp"
 
 namespace berth::match {
@@ -119,7 +120,7 @@ CodeFit fit_ptx(const Target& code, const Target& gpu, std::string_view isa,
 bool gfx_fits(std::string_view code, std::string_view gpu) {
   auto code_words = split(code, ':');
   auto gpu_words = split(gpu, ':');
-  if (code_words.front() != gpu_words.front()) return false;
+  if (!runs_code_for(gpu_words.front(), code_words.front())) return false;
   for (size_t i = 1; i < code_words.size(); ++i) {
     std::string_view word = code_words[i];
     if (word.empty()) continue;
@@ -137,7 +138,8 @@ CodeFit fit_of(const GpuCode& code, const node::NodeGpu& gpu,
   CodeFit fit;
   if (code.kind == GpuCode::Kind::gfx) {
     if (gpu.vendor == "amd" && gfx_fits(code.arch, gpu.architecture)) {
-      fit.code_class = CodeClass::exact;
+      bool generic = is_generic_processor(code.arch.substr(0, code.arch.find(':')));
+      fit.code_class = generic ? CodeClass::family : CodeClass::exact;
     }
     return fit;
   }

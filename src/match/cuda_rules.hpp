@@ -20,7 +20,7 @@ enum class CodeClass {
   none,    ///< none of it runs
   jit,     ///< PTX, which the driver compiles at the first start
   sass,    ///< SASS for the same major version
-  family,  ///< "100f" on 10.0 and 10.3
+  family,  ///< "100f" on 10.0 and 10.3; AMD: "gfx11-generic"
   exact,   ///< "90a" on 9.0; AMD: the same architecture
 };
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "match/gfx_rules.hpp"
 
 namespace berth::match {
 namespace {
@@ -277,7 +278,7 @@ std::optional<GpuCode> parse_gpu_code(std::string_view text) {
     bool usual = arch.size() >= 6 && std::all_of(arch.begin() + 3, arch.end(), [](char c) {
                    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
                  });
-    if (!usual) return std::nullopt;
+    if (!usual && !is_generic_processor(arch)) return std::nullopt;
     return GpuCode{GpuCode::Kind::gfx, std::string(text), {}};
   }
   GpuCode code{GpuCode::Kind::sass, {}, {}};

@@ -241,7 +241,8 @@ std::optional<std::string> libc_name(std::string_view text) {
 
 std::optional<NodeGpu> gpu_named(std::string_view text) {
   NodeGpu gpu;
-  if (text.starts_with("gfx") && text.size() > 3 && text.size() <= 16) {
+  constexpr size_t kMost = 32;  // "gfx9-4-generic:sramecc+:xnack-"
+  if (text.starts_with("gfx") && text.size() > 3 && text.size() <= kMost) {
     gpu.vendor = "amd";
     gpu.architecture = text;
     return gpu;

@@ -5,6 +5,9 @@
 #include <cstdint>
 #include <string_view>
 
+#include "facts/amd_code.hpp"
+#include "facts/offload_binary.hpp"
+
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace berth;
   std::string_view bytes(reinterpret_cast<const char*>(data), size);
@@ -12,8 +15,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (offset >= bytes.size()) return std::string();
     return std::string(bytes.substr(static_cast<size_t>(offset), length));
   };
-  facts::FoundCode cuda, hip;
+  facts::FoundCode cuda, hip, openmp, file;
   ignore(facts::read_fat_binaries(read_at, 0, size, cuda));
   ignore(facts::read_offload_bundles(read_at, 0, size, hip));
+  ignore(facts::read_offload_binaries(read_at, 0, size, openmp));
+  ignore(facts::read_bundle_file(read_at, file));
+  auto target = facts::code_object_target(bytes);
+  if (target && !target->arch.starts_with("gfx")) __builtin_trap();
   return 0;
 }

@@ -307,7 +307,7 @@ def _make_others(path):
 @functools.cache
 def others():
     """[Binary] of other projects; `toolkit` is "" of AMD's code. Errors: toolkits.Unavailable."""
-    toolkits.check_asked()
+    toolkits.real_drivers.check_all_asked()
     try:
         place = kept.directory(f"gpu-corpus-others-{RECIPE}", _make_others)
     except (subprocess.CalledProcessError, FileNotFoundError) as error:

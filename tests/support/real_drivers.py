@@ -2,7 +2,8 @@
 """NVIDIA's user-space drivers as Debian distributes them, each installed once in a minimal Debian and kept.
 No GPU and no kernel module is needed.
 
-usage: real_drivers.py [BRANCH…]                                    makes what is missing and prints a table
+usage: real_drivers.py [BRANCH…] [SUITE…]                           makes what is missing and prints a table;
+                                                                    SUITE: the user space of AMD and Intel
        real_drivers.py --tree DIR [--layout LAYOUT] [--gpus COUNT] BRANCH…
                                                                     a root for `berth --driver-root` from these files
 
@@ -85,6 +86,12 @@ ASKED = os.environ.get("BERTH_TEST_DRIVERS", "").split()
 
 class Unavailable(Exception):
     """The mirror does not have a branch, and the text names the missing package; or it is not asked for."""
+
+
+def check_all_asked():
+    """For what is no driver of NVIDIA. Errors: Unavailable."""
+    if ASKED:
+        raise Unavailable("BERTH_TEST_DRIVERS is set, and asks for drivers of NVIDIA alone")
 
 
 def is_asked(branch):
@@ -405,19 +412,25 @@ def _tree(options):
 
 
 def _main():
+    from support import vendor_roots  # which needs this module's bases
     parser = argparse.ArgumentParser(prog="./dev drivers", description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("branch", nargs="*", help=f"of {', '.join(BRANCHES)}; all unless told")
+    parser.add_argument("branch", nargs="*", help=f"of {', '.join(BRANCHES)}, or a suite of Debian, with AMD's "
+                                                  f"and Intel's: {', '.join(vendor_roots.SUITES)}; all unless told")
     parser.add_argument("--tree", type=pathlib.Path, metavar="DIR", help="write a root for `berth --driver-root`")
     parser.add_argument("--layout", default="debian",
                         help="debian, ubuntu, run, rhel, flatcar, operator, nixos; with two branches two-ubuntu, "
                              "two-debian")
     parser.add_argument("--gpus", type=int, default=2, help="of the tree")
     options = parser.parse_args()
-    unknown = [one for one in options.branch if one not in BRANCHES]
+    suites = [one for one in options.branch if one in vendor_roots.SUITES]
+    unknown = [one for one in options.branch if one not in BRANCHES and (options.tree or one not in suites)]
     if unknown:
         parser.error(f"there is no branch {unknown[0]!r}; there are {', '.join(BRANCHES)}")
     if options.tree is None:
-        return _show(options.branch or ASKED or BRANCHES)
+        everything = not options.branch
+        branches_asked = ASKED or BRANCHES if everything else [one for one in options.branch if one in BRANCHES]
+        status = _show(branches_asked) if branches_asked else 0
+        return vendor_roots.show(vendor_roots.SUITES if everything and not ASKED else suites) or status
     if len(options.branch) != (2 if options.layout.startswith("two-") else 1):
         parser.error("--tree needs one branch, and two- layouts two")
     if options.tree.exists():

@@ -26,6 +26,12 @@ def node_rows(card, render):
             (f"/dev/dri/renderD{128 + render}", 226, 128 + render, 0o666)]
 
 
+def link_by_path(tree, pci, card, render):
+    """As udev does."""
+    tree.link(f"dev/dri/by-path/pci-{pci}-card", f"../card{card}")
+    tree.link(f"dev/dri/by-path/pci-{pci}-render", f"../renderD{128 + render}")
+
+
 def write_values(tree, base, values):
     for name, value in values.items():
         tree.write(f"{base}/{name}", f"{value}\n")
@@ -57,6 +63,7 @@ class Amd:
             f"hwmon/hwmon{index + 3}/temp1_input": 41000,
             f"hwmon/hwmon{index + 3}/power1_average": 92000000})
         self.tree.link(f"{base}/driver", "../../drivers/amdgpu")
+        link_by_path(self.tree, pci, first, first)
         for partition in range(self.partitions):
             number = first + partition
             device = base if partition == 0 else f"sys/devices/platform/amdgpu_xcp_{number}"
@@ -69,9 +76,13 @@ class Amd:
         return partition << 28 | bus << 8 | device << 3
 
     def topology(self):
-        base = "sys/class/kfd/kfd/topology"
+        device = "sys/devices/virtual/kfd/kfd"
+        self.tree.link("sys/class/kfd/kfd", "../../devices/virtual/kfd/kfd")
+        self.tree.write("sys/module/amdgpu/initstate", "live\n")
+        base = f"{device}/topology"
         self.tree.write(f"{base}/generation_id", "2\n")
-        os.makedirs(self.tree.path("sys/class/kfd/kfd/proc"), exist_ok=True)
+        properties(self.tree, f"{base}/system_properties", {"platform_oem": 0, "platform_id": 0, "platform_rev": 0})
+        os.makedirs(self.tree.path(f"{device}/proc"), exist_ok=True)
         self.tree.write(f"{base}/nodes/0/gpu_id", "0\n")
         properties(self.tree, f"{base}/nodes/0/properties",
                    {"cpu_cores_count": 64, "simd_count": 0, "drm_render_minor": 0})
@@ -116,6 +127,7 @@ def make_intel(tree):
                                   else tree.options.numa})
         tree.link(f"{base}/driver", f"../../drivers/{driver}")
         write_drm(tree, base, index, index)
+        link_by_path(tree, pci, index, index)
         rows += node_rows(index, index)
     tree.write("proc/devices", "Character devices:\n  1 mem\n226 drm\n\nBlock devices:\n  8 sd\n")
     tree.devices(rows)

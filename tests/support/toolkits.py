@@ -119,16 +119,10 @@ def _make(version, path):
         "version": version, "packages": [[name, there[name]["Version"]] for name in names]}, indent=1))
 
 
-def check_asked():
-    """Errors: Unavailable."""
-    if real_drivers.ASKED:
-        raise Unavailable("BERTH_TEST_DRIVERS is set, and asks for drivers alone")
-
-
 @functools.cache
 def get(version):
     """The Toolkit of a version. Errors: Unavailable."""
-    check_asked()
+    real_drivers.check_all_asked()
     name = f"cuda-toolkit-{version}-{RECIPE}"
     if not (kept.cache() / name).exists():
         _packages(version)

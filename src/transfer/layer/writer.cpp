@@ -211,7 +211,7 @@ Result<void> LayerWriter::hide(const Place& place) {
 
 /// Through the handle that wrote the file, so that it cannot have been replaced.
 void LayerWriter::scan(const sys::Fd& fd, const Place& place, std::string_view first_bytes) {
-  if (options_->scan == nullptr || !facts::begins_like_elf(first_bytes)) return;
+  if (options_->scan == nullptr || !facts::may_have_facts(first_bytes)) return;
   options_->scan->add(place.path, [&](uint64_t offset, size_t length) {
     return sys::read_at(fd, offset, length, place.name);
   });

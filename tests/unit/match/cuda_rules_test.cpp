@@ -96,6 +96,20 @@ TEST(GpuCode, amd_code_runs_on_its_architecture_with_the_same_settings) {
   EXPECT_EQ(best_fit(codes("gfx942 sm_90"), gpu, "").code_class, CodeClass::none);
 }
 
+TEST(GpuCode, generic_amd_code_runs_on_the_gpus_of_its_family) {
+  node::NodeGpu gpu;
+  gpu.vendor = "amd";
+  gpu.architecture = "gfx906:sramecc+:xnack-";
+  EXPECT_EQ(best_fit(codes("gfx9-generic"), gpu, "").code_class, CodeClass::family);
+  EXPECT_EQ(best_fit(codes("gfx9-generic gfx906"), gpu, "").code_class, CodeClass::exact);
+  EXPECT_EQ(best_fit(codes("gfx9-generic:xnack+"), gpu, "").code_class, CodeClass::none);
+  EXPECT_EQ(best_fit(codes("gfx9-4-generic gfx10-1-generic"), gpu, "").code_class, CodeClass::none);
+  gpu.architecture = "gfx1151";
+  EXPECT_EQ(best_fit(codes("gfx11-generic"), gpu, "").code_class, CodeClass::family);
+  gpu.architecture = "gfx908";  // of no generic processor
+  EXPECT_EQ(best_fit(codes("gfx9-generic gfx9-4-generic"), gpu, "").code_class, CodeClass::none);
+}
+
 TEST(CudaVersions, minor_versions_are_compatible_from_11_on) {
   EXPECT_EQ(oldest_driver("12.8"), "525.60.13");
   EXPECT_EQ(oldest_driver("13.0"), "580.65.06");

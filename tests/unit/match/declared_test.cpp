@@ -104,13 +104,14 @@ TEST(Declared, the_index_has_the_last_word_over_the_config) {
 
 TEST(GpuCode, texts_come_back) {
   for (std::string_view text :
-       {"sm_70", "sm_90a", "sm_120f", "compute_90", "compute_90@8.7", "gfx942", "gfx90a:xnack+"}) {
+       {"sm_70", "sm_90a", "sm_120f", "compute_90", "compute_90@8.7", "gfx942", "gfx90a:xnack+",
+        "gfx11-generic", "gfx9-generic:xnack-"}) {
     auto code = parse_gpu_code(text);
     ASSERT_TRUE(code) << text;
     EXPECT_EQ(gpu_code_text(*code), text);
   }
-  for (std::string_view text :
-       {"", "sm_", "sm_9", "sm_x0", "compute_90@", "5", "5.22", "gfx", "gfxyz9", "sm_99999"}) {
+  for (std::string_view text : {"", "sm_", "sm_9", "sm_x0", "compute_90@", "5", "5.22", "gfx",
+                                "gfxyz9", "gfx13-genetic", "sm_99999"}) {
     EXPECT_FALSE(parse_gpu_code(text)) << text;
   }
 }

@@ -79,6 +79,8 @@ TEST(WhatIf, the_rest_of_a_node) {
   ASSERT_EQ(p.mpi.size(), 1u);
   EXPECT_EQ(p.mpi[0].soname, "libmpi.so.40");
   EXPECT_EQ(with_words("gpu=gfx90a").gpus[0].vendor, "amd");
+  EXPECT_EQ(with_words("gpu=gfx90a:sramecc+:xnack-").gpus[0].architecture,
+            "gfx90a:sramecc+:xnack-");
 }
 
 TEST(WhatIf, later_words_win_and_no_words_change_nothing) {
