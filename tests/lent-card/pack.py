@@ -74,22 +74,35 @@ def _make_programs(toolkit, path):
         print(f"== {name}", file=sys.stderr, flush=True)
 
 
-def _make_pooling(base, path):
-    """bench_pooling_cuda: its kernel by a cached toolkit, the rest by this machine's compiler in one file."""
+def _compile_in_one(path, sources, *words):
+    """These files of bench/ by this machine's compiler, as one: headers are parsed once."""
+    common = sorted(f"common/{one.name}" for one in BENCH.glob("common/*.cpp"))
+    (path / "all.cpp").write_text("".join(f'#include "bench/{one}"\n' for one in (*common, *sources)))
+    subprocess.run(["g++", "-std=c++20", "-O2", f"-I{BENCH.parent / 'src'}", f"-I{BENCH.parent}", "all.cpp", *words],
+                   cwd=path, check=True)
+    (path / "all.cpp").unlink()
+
+
+def _make_bench(base, path):
+    """The program of pooling, and that of networks without the file that needs cuBLAS, as an object."""
     path.mkdir()
     shutil.copytree(BENCH, path / "bench")
     toolkit = toolkits.get(MAIN[0])
     toolkit.run(path, "nvcc", "-std=c++17", "-O3", "-arch=all-major", "-Xcompiler=-fPIE", "-I.", "-c",
                 "bench/pooling/pooling_cuda.cu", "-o", "pooling_cuda.o")
-    sources = ["bench/pooling/matrix.cpp", *sorted(f"bench/common/{one.name}" for one in BENCH.glob("common/*.cpp")),
-               "bench/pooling/main.cpp"]
-    (path / "all.cpp").write_text("".join(f'#include "{one}"\n' for one in sources))
-    subprocess.run(["g++", "-std=c++20", "-O2", f"-I{BENCH.parent / 'src'}", "-I.", "all.cpp", "pooling_cuda.o", base,
+    _compile_in_one(path, ("pooling/matrix.cpp", "pooling/main.cpp"), "pooling_cuda.o", base,
                     toolkit.root / LIBRARIES / "libcudart_static.a", "-static-libstdc++", "-static-libgcc", "-ldl",
-                    "-lrt", "-pthread", "-o", "bench_pooling_cuda"], cwd=path, check=True)
+                    "-lrt", "-pthread", "-o", "pooling")
+    networks = sorted(one.name for one in BENCH.glob("networks/*.cpp") if one.name != "device_cpu.cpp")
+    _compile_in_one(path, [f"networks/{name}" for name in networks], "-fPIE", "-c", "-o", "networks.o")
+    shutil.copy2(base, path)
     shutil.rmtree(path / "bench")
-    for name in ("all.cpp", "pooling_cuda.o"):
-        (path / name).unlink()
+    (path / "pooling_cuda.o").unlink()
+
+
+def bench(berth_programs):
+    make = functools.partial(_make_bench, berth_programs.parent / "src/base/libberth_base.a")
+    return kept.directory(f"lent-card-bench-{RECIPE}", make)
 
 
 def compiled(berth_programs, few):
@@ -99,8 +112,7 @@ def compiled(berth_programs, few):
         place = kept.directory(f"lent-card-{toolkit}-{RECIPE}", functools.partial(_make_programs, toolkit))
         found.update((name, place / name) for name in _of(toolkit))
     if not few:
-        make = functools.partial(_make_pooling, berth_programs.parent / "src/base/libberth_base.a")
-        found["pooling"] = kept.directory(f"lent-card-pooling-{RECIPE}", make) / "bench_pooling_cuda"
+        found["pooling"] = bench(berth_programs) / "pooling"
     return found
 
 
@@ -178,9 +190,9 @@ def pack(berth_programs, target, few=False):
                 shutil.copy2(programs[name], place / "programs" / name)
         (place / "root.tar").write_bytes(images.layer(base_entries()))
         if not few:
-            shutil.copytree(BENCH, place / "sources/bench")
-            shutil.copytree(BENCH.parent / "src/base", place / "sources/base")
-            shutil.copytree("/usr/include/fmt", place / "sources/fmt")
+            shutil.copytree(BENCH, place / "networks/bench", ignore=shutil.ignore_patterns("*.cpp"))
+            for name in ("networks.o", "libberth_base.a"):
+                shutil.copy2(bench(berth_programs) / name, place / "networks")
         (place / "pack.json").write_text(json.dumps({"judged": judged}, indent=1))
         with tarfile.open(target / "lent-card.tar.gz", "w:gz", compresslevel=6) as tar:
             for one in sorted(place.iterdir()):

@@ -343,16 +343,16 @@ def pooling(machine):
 
 def networks(machine):
     gpus = asks_gpus(machine)
-    if shutil.which("nvcc") is None or not (machine.place / "sources").exists():
+    place = machine.place / "networks"
+    if shutil.which("nvcc") is None or not place.exists():
         raise Cannot("no nvcc here to compile the networks, and cuBLAS is too large to be carried")
-    bench, program = machine.place / "sources/bench", machine.place / "programs/networks"
-    sources = [bench / "networks" / name for name in ("main.cpp", "digits.cpp", "layers.cpp", "network.cpp",
-                                                      "shapes.cpp", "device_cuda.cu")]
-    sources += [*sorted((bench / "common").glob("*.cpp")), *sorted((machine.place / "sources/base").glob("*.cpp"))]
-    done = machine.run("nvcc", "-std=c++20", "-O3", "-arch=native", "-DFMT_HEADER_ONLY",
-                       "-I%s" % (machine.place / "sources"), *sources, "-lcublas", "-o", program, seconds=150)
+    program = machine.place / "programs/networks"
+    done = machine.run("nvcc", "-std=c++17", "-O3", *(["-arch=native"] if has_card(machine) else []), "-I%s" % place,
+                       place / "networks.o", place / "bench/networks/device_cuda.cu", place / "libberth_base.a",
+                       "-lcublas", "-o", program, seconds=180)
     if not done.ok:
-        raise Cannot("nvcc: %s" % done.why())
+        errors = [line for line in done.err.splitlines() if "error" in line or "undefined" in line]
+        raise Cannot("nvcc: %s" % (errors[0][:300] if errors else done.why()))
     libraries = {path for path in re.findall(r"=> (/\S*(?:cublas|cudart)\S*)", machine.run("ldd", program).out)}
     if not libraries:
         raise Cannot("the program does not find cuBLAS")
