@@ -168,8 +168,7 @@ class Search {
   /// Whether `directory` has the 32-bit libraries that belong to the driver's directories.
   bool is_for_twins(const std::string& directory) const {
     auto sisters = native_sisters_of(directory);
-    return !is_taken(directory) &&
-           std::ranges::any_of(sisters, [&](const std::string& one) { return is_taken(one); });
+    return std::ranges::any_of(sisters, [&](const std::string& one) { return is_taken(one); });
   }
   /// A version, and whether there are files of it for is_for_twins().
   using Place = std::pair<std::string, bool>;
