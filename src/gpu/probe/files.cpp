@@ -251,7 +251,9 @@ void Files::take_module(const std::string& name, const std::string& version) {
       if (!object || object->fit != Fit::native) continue;
       if (!object->host_path.ends_with("/" + file)) {
         auto of = driver_version_of(object->host_path.substr(object->host_path.rfind('/') + 1));
-        if (!of.empty() && !other) {
+        // Debian's alternatives may lead to another branch that is installed, too.
+        bool of_branch = object->host_path.find("/lib/nvidia/") != std::string::npos;
+        if (!of.empty() && !of_branch && !other) {
           other = {object->host_path, of_other_driver(of, inventory_.driver.library_version),
                    words_of(kCapabilities)};
         }

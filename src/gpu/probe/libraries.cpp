@@ -162,14 +162,38 @@ class Search {
       return file.elf32 == elf32 && file.name.starts_with(start);
     });
   }
+  bool is_taken(const std::string& directory) const {
+    return std::ranges::find(taken_from_, directory) != taken_from_.end();
+  }
+  /// Whether `directory` has the 32-bit libraries that belong to the driver's directories.
+  bool is_for_twins(const std::string& directory) const {
+    auto sisters = native_sisters_of(directory);
+    return std::ranges::any_of(sisters, [&](const std::string& one) { return is_taken(one); });
+  }
+  /// A version, and whether there are files of it for is_for_twins().
+  using Place = std::pair<std::string, bool>;
+  std::set<Place> places_of(std::string_view base) const {
+    std::set<Place> out;
+    for (const Candidate& candidate : candidates_) {
+      if (candidate.library->base != base) continue;
+      out.insert({candidate.version, is_for_twins(candidate.directory)});
+    }
+    return out;
+  }
+  /// Whether the file is of another driver that is installed beside this one: either may have files
+  /// that the other does not need.
+  bool is_of_another(const Candidate& candidate) const {
+    auto is_whole = [&](const std::string& version) {
+      const Place place{version, is_for_twins(candidate.directory)};
+      return with_cuda_.contains(place) && with_nvml_.contains(place);
+    };
+    const std::string& driver = inventory_.driver.library_version;
+    return candidate.version != driver && is_whole(candidate.version) && is_whole(driver);
+  }
   /// Whether the driver has files in `directory`, or in the one of 64-bit libraries that belongs to
   /// it. Others may have those of another driver.
   bool is_of_driver(const std::string& directory) const {
-    auto taken = [&](const std::string& one) {
-      return std::ranges::find(taken_from_, one) != taken_from_.end();
-    };
-    return taken_from_.empty() || taken(directory) ||
-           std::ranges::any_of(native_sisters_of(directory), taken);
+    return taken_from_.empty() || is_taken(directory) || is_for_twins(directory);
   }
   bool is_of_version(const Candidate& candidate) const {
     return !candidate.version.empty() && candidate.version == inventory_.driver.library_version;
@@ -191,6 +215,7 @@ class Search {
   std::set<std::string> seen_;  ///< directories, resolved
   std::vector<Candidate> candidates_;
   std::vector<std::string> taken_from_;
+  std::set<Place> with_cuda_, with_nvml_;
   std::map<std::string, std::vector<std::string>> needed_;  ///< SONAMEs, by the path of the library
 };
 
@@ -348,9 +373,12 @@ void Search::take_libraries() {
 // Names the files that the driver has no others for: half of an upgrade, a damaged file, or one of
 // another architecture.
 void Search::name_unusable() {
+  with_cuda_ = places_of("libcuda");
+  with_nvml_ = places_of("libnvidia-ml");
   for (const Candidate& candidate : candidates_) {
     if (!is_of_driver(candidate.directory)) continue;
     if (has(*candidate.library, false) && has(*candidate.library, true)) continue;
+    if (!candidate.version.empty() && is_of_another(candidate)) continue;
     if (auto file = judge(candidate)) add_unusable(std::move(*file), inventory_.unusable);
   }
 }

@@ -122,6 +122,18 @@ TEST(HostileRoot, what_an_older_driver_has_left_beside_this_one_is_not) {
   EXPECT_THAT(unusable(tree), IsEmpty());
 }
 
+TEST(HostileRoot, another_driver_in_the_same_directory_is_not) {
+  DriverTree tree("one");
+  for (const char* name : {"/libcuda.so.", "/libnvidia-ml.so.", "/libnvidia-opencl.so."}) {
+    const char* to =
+        std::string_view(name) == "/libnvidia-opencl.so." ? "/libnvidia-ifr.so." : name;
+    fs::copy(tree.libraries() + name + "570.133.20", tree.libraries() + to + "555.42.02");
+  }
+  EXPECT_THAT(unusable(tree), IsEmpty());
+  fs::remove(tree.libraries() + "/libnvidia-ml.so.555.42.02");
+  EXPECT_THAT(unusable(tree), ElementsAre(::testing::HasSubstr("libnvidia-ifr.so.555.42.02: of")));
+}
+
 TEST(HostileRoot, a_library_of_another_architecture_is_said) {
   DriverTree tree("one");
   std::fstream file(tree.libraries() + kOpencl, std::ios::in | std::ios::out | std::ios::binary);
