@@ -186,7 +186,9 @@ TEST(Generate, leaves_links_and_the_cache_to_a_hook_that_we_recognise) {
   EXPECT_THAT(
       known->loader_entries,
       ElementsAre(oci::LoaderLine{"libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1", 0x303},
-                  oci::LoaderLine{"libcuda.so", "/usr/local/nvidia/lib64/libcuda.so.1", 0x303}));
+                  oci::LoaderLine{"libcuda.so", "/usr/local/nvidia/lib64/libcuda.so.1", 0x303},
+                  oci::LoaderLine{"libcuda.so.570.133.20",
+                                  "/usr/local/nvidia/lib64/libcuda.so.570.133.20", 0x303}));
 }
 
 TEST(Generate, leaves_the_parameters_to_the_hook_where_they_let_nodes_be_made) {
