@@ -125,6 +125,7 @@ TEST(ExtraDevices, what_the_machine_lacks_is_an_error_only_where_the_user_typed_
 
 TEST(ExtraDevices, come_beside_the_gpus_and_without_files_where_an_image_brings_its_own) {
   Inventory machine = machine_with_all();
+  machine.files.emplace_back().name = "libcuda.so.570.133.20";  // of no capability here
   auto grant = make_grant(everything(), machine);
   ASSERT_TRUE(grant.ok()) << to_line(grant.error());
   EXPECT_THAT(paths(grant->nodes), Contains("/dev/gdrdrv"));
