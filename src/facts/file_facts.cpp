@@ -6,6 +6,9 @@
 
 #include "base/text.hpp"
 #include "facts/fat_binary.hpp"
+#include "facts/link_inputs.hpp"
+#include "facts/program_code.hpp"
+#include "facts/ptx.hpp"
 #include "facts/versions.hpp"
 #include "facts/window.hpp"
 
@@ -99,9 +102,7 @@ Result<IsaNeed> isa_of_go(const scan::ElfFile& elf, const scan::ReadAt& read_at)
 
 constexpr uint16_t kExecutable = 2, kShared = 3;
 constexpr uint64_t kFlags1 = 0x6fff'fffb, kPie = 0x0800'0000;  // DT_FLAGS_1, DF_1_PIE
-constexpr std::string_view kElf =
-    "\x7f"
-    "ELF";
+constexpr std::string_view kPtxEnding = ".ptx";
 
 std::string machine_name(uint16_t machine) {
   constexpr std::array<std::pair<uint16_t, std::string_view>, 8> kNames = {
@@ -125,57 +126,91 @@ bool is_program(const scan::ElfFile& elf) {
   return elf.type == kExecutable || pie || !elf.interpreter.empty();
 }
 
+using Code = std::vector<GpuCode>;
+
 Result<void> read_gpu_code(const scan::ElfFile& elf, const scan::ReadAt& read_at,
                            FileFacts& facts) {
-  // Sections are sorted by offset and each byte is read once: a hostile table may name the same
-  // bytes many times.
-  std::vector<const scan::ElfSection*> sections;
-  for (const scan::ElfSection& section : elf.sections) {
-    bool holds = section.name == ".nv_fatbin" || section.name == "__nv_relfatbin" ||
-                 section.name == ".hip_fatbin";
-    if (holds && section.type != scan::kSectionNoBits && section.size != 0) {
-      sections.push_back(&section);
-    }
-  }
-  std::ranges::sort(
-      sections, [](const auto* left, const auto* right) { return left->offset < right->offset; });
-  FoundCode found;
-  uint64_t end = 0;
-  for (const scan::ElfSection* section : sections) {
-    if (section->offset < end) continue;
-    auto read = section->name == ".hip_fatbin" ? read_offload_bundles : read_fat_binaries;
-    TRY(read(read_at, section->offset, section->size, found));
-    end = section->offset + section->size;
-  }
-  facts.gpu_code.assign(found.code.begin(), found.code.end());
-  facts.zstd_code = found.zstd;
+  ProgramCode found = TRY(read_program_code(elf, read_at));
+  facts.gpu_code = Code(found.runs.code.begin(), found.runs.code.end());
+  facts.linker_code = Code(found.linked.begin(), found.linked.end());
+  facts.zstd_code = found.runs.zstd;
+  facts.cuda = toolkit_text(found.runs.toolkit);
   return {};
+}
+
+/// A code object that is a file. A relocatable one is an input of a linker.
+Result<bool> read_code_object(std::string_view header, const scan::ReadAt& read_at,
+                              FileFacts& facts) {
+  // The tables of a cubin list kernels, possibly thousands of them.
+  auto target = TRY(read_cubin(read_at));
+  if (!target) return false;
+  bool loads = number_at(header, 16, 2) != kRelocatable;
+  (loads ? facts.gpu_code : facts.linker_code).push_back(std::move(*target));
+  if (loads) facts.cuda = toolkit_text(cubin_toolkit(header));
+  return true;
+}
+
+/// Files of PTX, fat binaries and archives. False: it is none of these, or has no GPU code.
+Result<bool> read_without_elf(std::string_view header, const scan::ReadAt& read_at,
+                              FileFacts& facts) {
+  FoundCode found;
+  bool loads = header.starts_with(kFatBinaryMagic);
+  if (loads) {
+    TRY(read_fat_binary_file(read_at, found));
+  } else if (header.starts_with(kArchiveMagic)) {
+    TRY(read_archive(read_at, found));
+  } else if (facts.path.ends_with(kPtxEnding)) {
+    constexpr size_t kDirectives = 4096;
+    std::string text = TRY(read_at(0, kDirectives));
+    auto target = ptx_target(text);
+    if (target) found.code.insert(std::move(*target));
+    loads = true;
+  }
+  (loads ? facts.gpu_code : facts.linker_code) = Code(found.code.begin(), found.code.end());
+  if (loads) {
+    facts.zstd_code = found.zstd;
+    facts.cuda = toolkit_text(found.toolkit);
+  }
+  return !found.code.empty();
 }
 
 }  // namespace
 
 bool begins_like_elf(std::string_view first_bytes) {
-  return first_bytes.starts_with(kElf);
+  return first_bytes.starts_with(kElfMagic);
+}
+
+bool may_have_facts(std::string_view path, std::string_view first_bytes) {
+  return begins_like_elf(first_bytes) || first_bytes.starts_with(kFatBinaryMagic) ||
+         first_bytes.starts_with(kArchiveMagic) || path.ends_with(kPtxEnding);
 }
 
 Result<std::optional<FileFacts>> read_file_facts(const scan::ReadAt& read_at, std::string path,
                                                  const CodeLook& look) {
   std::optional<FileFacts> none;
   std::string header = TRY(read_at(0, 64));
-  constexpr char kLittleEndian = 1;
-  if (header.size() < 52 || !header.starts_with(kElf) || header[5] != kLittleEndian) return none;
   FileFacts facts;
   facts.path = std::move(path);
+  if (!begins_like_elf(header)) {
+    facts.machine = machine_name(kMachineCuda);
+    bool found = TRY(read_without_elf(header, read_at, facts));
+    return found ? std::optional<FileFacts>(std::move(facts)) : none;
+  }
+  constexpr char kLittleEndian = 1;
+  if (header.size() < 52 || header[5] != kLittleEndian) return none;
   auto machine = static_cast<uint16_t>(number_at(header, 18, 2));
   facts.machine = machine_name(machine);
   if (machine == kMachineCuda) {
-    // The tables of a cubin list kernels, possibly thousands of them.
-    auto target = TRY(read_cubin(read_at));
-    if (!target) return none;
-    facts.gpu_code.push_back(std::move(*target));
-    return std::optional<FileFacts>(std::move(facts));
+    bool found = TRY(read_code_object(header, read_at, facts));
+    return found ? std::optional<FileFacts>(std::move(facts)) : none;
   }
   auto type = static_cast<uint16_t>(number_at(header, 16, 2));
+  if (type == kRelocatable) {
+    FoundCode found;
+    TRY(read_object(read_at, 0, UINT64_MAX, found));
+    facts.linker_code = Code(found.code.begin(), found.code.end());
+    return found.code.empty() ? none : std::optional<FileFacts>(std::move(facts));
+  }
   if (type != kExecutable && type != kShared) return none;
 
   scan::ElfFile elf = TRY(scan::read_elf(read_at));
