@@ -2,7 +2,7 @@
 """GPU code of NVIDIA's compilers: what Berth finds in it is what cuobjdump lists, and Berth's verdict for each GPU and
 driver is that of a table written from NVIDIA's documents (support/cuda_rules.py). No GPU is needed: nodes are profiles.
 
-A row of NOT_YET_FOUND or NOT_YET_JUDGED that no binary needs fails."""
+A row of NOT_YET_JUDGED that no binary needs fails."""
 
 import collections
 import json
@@ -97,20 +97,15 @@ def loaded(programs, accounts, session_directory):
 
 # ---- what is found ------------------------------------------------------------------------------
 
-# Forms in which Berth does not read GPU code, and why.
-NOT_YET_FOUND = {
-    "archive": "archives are not opened",
-    "object": "relocatable ELF files of the host are not read",
-    "lto-object": "relocatable ELF files of the host are not read",
-    "fatbin": "a fat binary outside of an ELF file is not recognised",
-    "ptx": "a file of PTX is not recognised",
-}
+# What a linker reads. It is listed, but no program runs it, so there are no verdicts.
+FOR_LINKERS = ("archive", "object", "lto-object")
 
 
 def found_by_berth(berth, binary):
     told = json.loads(berth.ok("scan", "--format", "json", reference(binary)))
     kinds = {"sass": "cubin", "ptx": "ptx", "ir": "lto"}
-    codes = [one for row in told["gpu_code"] for one in row["code"]]
+    sets = told.get("linker_code", []) + ([] if binary.form in FOR_LINKERS else told["gpu_code"])
+    codes = [one for row in sets for one in row["code"]]
     return {Code("amd", one["arch"]) if one["kind"] not in kinds else
             Code(kinds[one["kind"]], f"sm_{one['arch']}", one.get("isa", "")) for one in codes}
 
@@ -118,11 +113,9 @@ def found_by_berth(berth, binary):
 @pytest.mark.parametrize("version", CORPORA)
 def test_what_is_found_is_what_cuobjdump_lists(loaded, version):
     found, berth = loaded(version)
-    wrong = {binary.name: (binary.form, sorted(there), binary.listed) for binary in found
+    wrong = {binary.name: (sorted(there), binary.listed) for binary in found
              if (there := found_by_berth(berth, binary)) != set(binary.listed)}
-    print("\n".join(f"{name}: Berth {there}, cuobjdump {listed}" for name, (_, there, listed) in wrong.items()))
-    assert {form for form, _, _ in wrong.values()} == {one.form for one in found} & set(NOT_YET_FOUND)
-    assert all(not there for _, there, _ in wrong.values()), "found in part"
+    assert wrong == {}
 
 
 ENDS = (0, 10, 11, 12)  # of match: 125 is an error
@@ -157,16 +150,8 @@ def verdict(entry):
     return "yes", clauses[0]["reason"] if clauses else ""
 
 
-def is_of_a_static_runtime(binary, gpu, driver, answer):
-    return answer.why.startswith("CUDA") and binary.form not in ("shared", "dynamic")
-
-
 def is_before_minor_compatibility(binary, gpu, driver, answer):
     return answer.why.startswith("CUDA 11") and driver.startswith("450.")
-
-
-def has_more_than_asked(binary, gpu, driver, answer):
-    return cuda_rules.runs(binary.listed, binary.toolkit, gpu, driver).runs
 
 
 def is_between_desktop_and_tegra(binary, gpu, driver, answer):
@@ -177,11 +162,7 @@ def is_between_desktop_and_tegra(binary, gpu, driver, answer):
 
 # Verdicts of Berth that are wrong: what they are, whether it is one of them, and why.
 NOT_YET_JUDGED = {
-    "static runtime": (is_of_a_static_runtime, "the CUDA version of a static libcudart, and of a cubin, is not known, "
-                                               "so the image passes on drivers that are too old for it"),
     "early 450": (is_before_minor_compatibility, "minor version compatibility begins with 450.80.02"),
-    "foreign code": (has_more_than_asked, "the code of libcudadevrt, in __nv_relfatbin of programs that nvcc links, "
-                                          "and that of a few modules is taken for code of the program"),
     "desktop and Tegra": (is_between_desktop_and_tegra, "a cubin for desktops passes on Orin, and one for Tegra on "
                                                         "desktops, which NVIDIA does not support"),
 }
@@ -211,7 +192,7 @@ def test_verdicts_are_those_of_the_documents(loaded, fleet, version):
     found, berth = loaded(version)
     counts, examples, left = collections.Counter(), {}, []
     for binary in found:
-        if binary.form in NOT_YET_FOUND or not binary.toolkit:
+        if binary.form in FOR_LINKERS or not binary.toolkit:
             continue
         for model, driver, answer, said, reason in judged(berth, fleet, binary):
             wanted = "yes" if answer.runs else "no"

@@ -5,6 +5,9 @@
 #include <cstdint>
 #include <string_view>
 
+#include "facts/link_inputs.hpp"
+#include "facts/ptx.hpp"
+
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace berth;
   std::string_view bytes(reinterpret_cast<const char*>(data), size);
@@ -12,8 +15,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (offset >= bytes.size()) return std::string();
     return std::string(bytes.substr(static_cast<size_t>(offset), length));
   };
-  facts::FoundCode cuda, hip;
+  facts::FoundCode cuda, hip, file, archive, object;
   ignore(facts::read_fat_binaries(read_at, 0, size, cuda));
   ignore(facts::read_offload_bundles(read_at, 0, size, hip));
+  ignore(facts::read_fat_binary_file(read_at, file));
+  ignore(facts::read_archive(read_at, archive));
+  // Inside of a file, as members of archives are.
+  ignore(facts::read_object(read_at, size / 16, size - size / 8, object));
+  static_cast<void>(facts::ptx_target(bytes));
   return 0;
 }
