@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <optional>
+
 #include "base/text.hpp"
 #include "facts/file_facts.hpp"
 #include "facts/window.hpp"
