@@ -43,11 +43,13 @@ struct IsaNeed {
   auto operator<=>(const IsaNeed&) const = default;
 };
 
-/// An ELF file, or a bundle of code objects.
+/// An ELF file, or one with GPU code: PTX, a fat binary, a bundle of code objects, an archive of
+/// object files.
 struct FileFacts {
-  std::string path;      ///< in the layer, without links and without a leading '/'
-  std::string machine;   ///< image-spec name: "amd64", "arm64", "386"; else "elf:<n>"; "": a bundle
-  bool program = false;  ///< the kernel can execute it
+  std::string path;         ///< in the layer, without links and without a leading '/'
+  std::string machine;      ///< image-spec name: "amd64", "arm64", "386"; else "elf:<n>", which is
+                            ///< "elf:190" for NVIDIA's code that is no ELF file; "": a bundle
+  bool program = false;     ///< the kernel can execute it
   std::string interpreter;  ///< "/lib64/ld-linux-x86-64.so.2"; empty: static, or a library
   std::string soname;
   std::vector<std::string> needed;
@@ -56,7 +58,10 @@ struct FileFacts {
   /// The highest version that it requires of each family: {"GLIBC", "2.34"}, {"GLIBCXX", "3.4.30"}.
   std::map<std::string, std::string> needs;
   std::map<std::string, std::string> offers;  ///< the highest that it defines of each family
-  std::vector<GpuCode> gpu_code;              ///< sorted, without duplicates
+  std::vector<GpuCode> gpu_code;              ///< that it runs; sorted, without duplicates
+  /// Its other GPU code: inputs of a linker, which do not show where it runs.
+  std::vector<GpuCode> linker_code;
+  std::string cuda;  ///< version of the compiler of `gpu_code`: "12.4", "13"; empty: unknown
   /// Some members of its fat binaries are compressed with zstd, which old drivers cannot read.
   bool zstd_code = false;
   auto operator<=>(const FileFacts&) const = default;
@@ -66,7 +71,7 @@ struct FileFacts {
 struct LayerFacts {
   uint32_t version = kVersion;
   std::vector<FileFacts> files;     ///< sorted by path
-  std::vector<std::string> unread;  ///< paths of invalid ELF files, at most kMaxUnread
+  std::vector<std::string> unread;  ///< paths of invalid files, at most kMaxUnread
   uint64_t files_left_out = 0;      ///< number of files beyond kMaxFiles
 };
 inline constexpr size_t kMaxFiles = 100'000, kMaxUnread = 100;
@@ -76,8 +81,10 @@ struct GpuCodeSet {
   std::vector<GpuCode> code;  ///< sorted, without duplicates
   bool zstd = false;
   uint64_t files = 0;
-  std::string example;  ///< "/opt/app/libkernels.so"
-  bool main = false;    ///< one of the files is the image's own command, or is loaded by it
+  std::string example;    ///< "/opt/app/libkernels.so"
+  bool main = false;      ///< one of the files is the image's own command, or is loaded by it
+  std::string cuda = {};  ///< version of its compiler, "12.4", or of the runtime that the files
+                          ///< need, "12"; empty: unknown
 };
 
 /// A required processor level, and the files that require it.
@@ -115,7 +122,11 @@ struct ImageFacts {
   bool musl = false;
   std::vector<Unmet> unmet;  ///< at most 100
   std::vector<GpuCodeSet> gpu_code;
-  std::vector<std::string> cuda_runtimes;  ///< versions of libcudart, "12.8", lowest first
+  /// GPU code for linkers: in static libraries and object files, and left over in programs. It
+  /// counts for no verdict.
+  std::vector<GpuCodeSet> linker_code;
+  /// Versions of libcudart, "12.8", lowest first, and of the one that the main program needs.
+  std::vector<std::string> cuda_runtimes;
   std::string user_driver;  ///< version of the libcuda that the loader finds first; empty: none
   std::string compat;       ///< version of the libcuda in its compat package; empty: none
   std::string compat_cuda;  ///< "12.9"
@@ -147,6 +158,8 @@ void fields(auto& v, FileFacts& f) {
   v.optional("needs", f.needs);
   v.optional("offers", f.offers);
   v.optional("gpu_code", f.gpu_code);
+  v.optional("linker_code", f.linker_code);
+  v.optional("cuda", f.cuda);
   v.optional("zstd_code", f.zstd_code);
 }
 
@@ -163,6 +176,7 @@ void fields(auto& v, GpuCodeSet& s) {
   v.required("files", s.files);
   v.required("example", s.example);
   v.optional("main", s.main);
+  v.optional("cuda", s.cuda);
 }
 
 void fields(auto& v, CpuNeed& n) {
@@ -196,6 +210,7 @@ void fields(auto& v, ImageFacts& i) {
   v.always("musl", i.musl);
   v.always("unmet", i.unmet);
   v.always("gpu_code", i.gpu_code);
+  v.optional("linker_code", i.linker_code);
   v.always("cuda_runtimes", i.cuda_runtimes);
   v.always("user_driver", i.user_driver);
   v.always("compat", i.compat);

@@ -18,12 +18,18 @@ constexpr uint64_t kMaxMembers = 1'000'000;
 constexpr uint64_t kPtx = 1, kCubin = 2, kIr = 8, kMercury = 16;  // kinds of members
 constexpr uint64_t kLz4 = 0x2000, kZstd = 0x8000, kExact = 0x10'0000, kFamily = 0x20'0000;
 
+// ABI version of the cubins of CUDA 13, and its version as earlier compilers write theirs.
+constexpr unsigned char kLaterAbi = 8;
+constexpr uint32_t kLaterToolkit = 130;
+
 constexpr uint64_t kFirstWithSuffix = 90;
 // Old compilers record the suffix of a target ("a" in "90a") only in the payload.
 constexpr uint64_t kMaxUnpacked = 256;
 constexpr size_t kPayload = 1024;          // contains the whole header of a cubin, and the
                                            // directives of PTX
 constexpr size_t kPackedZstd = 144 << 10;  // contains the first block of a zstd frame
+constexpr size_t kCubinHeader = 64;
+constexpr uint64_t kZstdToolkits = 8;  // of a file, unpacked for their toolkit alone
 
 Error corrupt_fat_binary(std::string_view what) {
   return make_error(Kind::corrupt, "fat binary: " + std::string(what));
@@ -57,23 +63,31 @@ std::string suffix_in_ptx(std::string_view text) {
 
 class Reader {
  public:
-  Reader(const scan::ReadAt& read_at, FoundCode& found)
-      : read_at_(read_at), file_(read_at), found_(found) {}
+  Reader(const scan::ReadAt& read_at, FoundCode& found, const OnContainer& done)
+      : read_at_(read_at), file_(read_at), found_(found), done_(done) {}
+
+  Window& file() { return file_; }
 
   /// Returns the offset of the next fat binary.
   Result<uint64_t> read_container(uint64_t at, uint64_t end);
 
  private:
+  Result<void> read_members(uint64_t at, uint64_t end);
   Result<void> add(const Member& member, uint64_t payload_at);
+  Result<uint32_t> toolkit(const Member& member, uint64_t payload_at);
   Result<std::string> suffix(const Member& member, uint64_t payload_at);
   Result<std::string> payload(const Member& member, uint64_t payload_at);
 
   const scan::ReadAt& read_at_;
   Window file_;
   FoundCode& found_;
+  const OnContainer& done_;
+  CodePiece piece_;  ///< of the container
+  uint64_t zstd_toolkits_ = 0;
 };
 
 Result<uint64_t> Reader::read_container(uint64_t at, uint64_t end) {
+  const uint64_t start = at;
   std::string_view header = TRY(file_.need(at, kContainerHeader, "fat binary: header"));
   uint64_t version = number_at(header, 4, 2), header_size = number_at(header, 6, 2);
   uint64_t size = number_at(header, 8, 8);
@@ -84,6 +98,14 @@ Result<uint64_t> Reader::read_container(uint64_t at, uint64_t end) {
   at += header_size;
   if (size > end - at) return corrupt_fat_binary("it is longer than its section");
   end = at + size;
+  piece_ = {};
+  TRY(read_members(at, end));
+  found_.add(piece_);
+  if (done_) done_(start, piece_);
+  return end;
+}
+
+Result<void> Reader::read_members(uint64_t at, uint64_t end) {
   while (end - at >= kMemberHeader) {
     if (++found_.members > kMaxMembers) return corrupt_fat_binary("too many members");
     Member member = parse_member(TRY(file_.need(at, kMemberHeader, "fat binary: member")));
@@ -95,7 +117,7 @@ Result<uint64_t> Reader::read_container(uint64_t at, uint64_t end) {
     TRY(add(member, at));
     at += member.size;
   }
-  return end;
+  return {};
 }
 
 Result<void> Reader::add(const Member& member, uint64_t payload_at) {
@@ -117,11 +139,30 @@ Result<void> Reader::add(const Member& member, uint64_t payload_at) {
       return {};
   }
   // The program itself decompresses and links IR; the driver decompresses everything else.
-  if ((member.flags & kZstd) != 0 && member.kind != kIr) found_.zstd = true;
+  if ((member.flags & kZstd) != 0 && member.kind != kIr) piece_.zstd = true;
+  uint32_t compiler = TRY(toolkit(member, payload_at));
+  piece_.toolkit = std::max(piece_.toolkit, compiler);
   std::string ending = TRY(suffix(member, payload_at));
   code.arch = std::to_string(member.arch) + ending;
-  found_.code.insert(std::move(code));
+  piece_.code.insert(std::move(code));
   return {};
+}
+
+// The header of a member has no version of its compiler; that of a code object has.
+Result<uint32_t> Reader::toolkit(const Member& member, uint64_t payload_at) {
+  if (member.kind != kCubin) return 0U;
+  if ((member.flags & kZstd) != 0) {
+    if (zstd_toolkits_ >= kZstdToolkits || found_.unpacked >= kMaxUnpacked) return 0U;
+    ++zstd_toolkits_;
+    ++found_.unpacked;
+    std::string header = TRY(payload(member, payload_at));
+    return cubin_toolkit(header);
+  }
+  // Next to the member's header, so no further read.
+  bool packed = (member.flags & kLz4) != 0;
+  std::string_view bytes = TRY(file_.read(
+      payload_at, static_cast<size_t>(std::min<uint64_t>(member.size, 2 * kCubinHeader))));
+  return packed ? cubin_toolkit(lz4_prefix(bytes, kCubinHeader)) : cubin_toolkit(bytes);
 }
 
 Result<std::string> Reader::suffix(const Member& member, uint64_t payload_at) {
@@ -211,16 +252,35 @@ Result<uint64_t> read_packed(std::string_view bytes, FoundCode& found) {
 
 }  // namespace
 
+void CodePiece::add(const CodePiece& other) {
+  code.insert(other.code.begin(), other.code.end());
+  zstd = zstd || other.zstd;
+  toolkit = std::max(toolkit, other.toolkit);
+}
+
+std::string toolkit_text(uint32_t toolkit) {
+  if (toolkit == 0) return {};
+  std::string major = std::to_string(toolkit / 10);
+  return toolkit >= kLaterToolkit ? major : major + "." + std::to_string(toolkit % 10);
+}
+
+uint32_t cubin_toolkit(std::string_view header) {
+  if (!cubin_target(header)) return 0;
+  if (static_cast<unsigned char>(header[8]) >= kLaterAbi) return kLaterToolkit;
+  constexpr uint64_t kOldest = 40;  // earlier compilers write 1, as other linkers do
+  uint64_t version = number_at(header, 20, 4);
+  return version < kOldest || version >= kLaterToolkit ? 0 : static_cast<uint32_t>(version);
+}
+
 std::optional<GpuCode> cubin_target(std::string_view header) {
-  constexpr size_t kHeader = 64;
-  bool elf = header.size() >= kHeader && header.starts_with(
-                                             "\x7f"
-                                             "ELF\2\1");
+  bool elf = header.size() >= kCubinHeader && header.starts_with(
+                                                  "\x7f"
+                                                  "ELF\2\1");
   if (!elf || number_at(header, 18, 2) != kMachineCuda) return std::nullopt;
   auto abi = static_cast<unsigned char>(header[8]);
   uint64_t flags = number_at(header, 48, 4);
   // Up to CUDA 12 the target is the lowest byte; in later versions it is the next byte.
-  bool later = abi >= 8;
+  bool later = abi >= kLaterAbi;
   uint64_t arch = later ? flags >> 8 & 0xff : flags & 0xff;
   bool exact = (flags & (later ? 0x8U : 0x800U)) != 0;
   if (arch == 0) return std::nullopt;
@@ -257,13 +317,12 @@ Result<std::optional<GpuCode>> read_cubin(const scan::ReadAt& read_at) {
 }
 
 Result<void> read_fat_binaries(const scan::ReadAt& read_at, uint64_t offset, uint64_t size,
-                               FoundCode& found) {
+                               FoundCode& found, const OnContainer& done) {
   if (size > UINT64_MAX - offset) return corrupt_fat_binary("section outside of the file");
-  Reader reader(read_at, found);
-  Window file(read_at);
+  Reader reader(read_at, found, done);
   uint64_t padding = 0;
   for (uint64_t at = offset, end = offset + size; end - at >= kContainerHeader;) {
-    std::string_view magic = TRY(file.need(at, 8, "fat binary: section"));
+    std::string_view magic = TRY(reader.file().need(at, 8, "fat binary: section"));
     if (number_at(magic, 0, 4) == kContainerMagic) {
       at = TRY(reader.read_container(at, end));
       at += std::min<uint64_t>((8 - (at - offset) % 8) % 8, end - at);
@@ -293,6 +352,23 @@ Result<uint64_t> read_first_bundle(const scan::ReadAt& read_at, uint64_t offset,
   }
   if (length > room) return corrupt_bundle("it is longer than its section");
   return length;
+}
+
+Result<void> read_fat_binary_file(const scan::ReadAt& read_at, FoundCode& found) {
+  constexpr int kMost = 1000;  // compilers write one
+  uint64_t at = 0;
+  for (int i = 0; i < kMost; ++i) {
+    std::string header = TRY(read_at(at, kContainerHeader));
+    if (header.size() < kContainerHeader || !header.starts_with(kFatBinaryMagic)) return {};
+    uint64_t size = number_at(header, 6, 2), rest = number_at(header, 8, 8);
+    if (rest > UINT64_MAX / 2 - at) return corrupt_fat_binary("it is longer than its file");
+    size += rest;
+    std::string last = TRY(read_at(at + size - 1, 1));
+    if (size == 0 || last.empty()) return corrupt_fat_binary("it is longer than its file");
+    TRY(read_fat_binaries(read_at, at, size, found));
+    at += size;
+  }
+  return {};
 }
 
 Result<void> read_offload_bundles(const scan::ReadAt& read_at, uint64_t offset, uint64_t size,

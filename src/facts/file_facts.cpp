@@ -7,7 +7,10 @@
 #include "base/text.hpp"
 #include "facts/amd_code.hpp"
 #include "facts/fat_binary.hpp"
+#include "facts/link_inputs.hpp"
 #include "facts/offload_binary.hpp"
+#include "facts/program_code.hpp"
+#include "facts/ptx.hpp"
 #include "facts/versions.hpp"
 #include "facts/window.hpp"
 
@@ -101,9 +104,7 @@ Result<IsaNeed> isa_of_go(const scan::ElfFile& elf, const scan::ReadAt& read_at)
 
 constexpr uint16_t kExecutable = 2, kShared = 3;
 constexpr uint64_t kFlags1 = 0x6fff'fffb, kPie = 0x0800'0000;  // DT_FLAGS_1, DF_1_PIE
-constexpr std::string_view kElf =
-    "\x7f"
-    "ELF";
+constexpr std::string_view kPtxEnding = ".ptx";
 
 std::string machine_name(uint16_t machine) {
   constexpr std::array<std::pair<uint16_t, std::string_view>, 8> kNames = {
@@ -127,68 +128,86 @@ bool is_program(const scan::ElfFile& elf) {
   return elf.type == kExecutable || pie || !elf.interpreter.empty();
 }
 
+using Code = std::vector<GpuCode>;
+
 Result<void> read_gpu_code(const scan::ElfFile& elf, const scan::ReadAt& read_at,
                            FileFacts& facts) {
-  // Sections are sorted by offset and each byte is read once: a hostile table may name the same
-  // bytes many times.
-  std::vector<const scan::ElfSection*> sections;
-  for (const scan::ElfSection& section : elf.sections) {
-    bool holds = section.name == ".nv_fatbin" || section.name == "__nv_relfatbin" ||
-                 section.name == ".hip_fatbin" || section.name == ".llvm.offloading";
-    if (holds && section.type != scan::kSectionNoBits && section.size != 0) {
-      sections.push_back(&section);
-    }
-  }
-  std::ranges::sort(
-      sections, [](const auto* left, const auto* right) { return left->offset < right->offset; });
-  FoundCode found;
-  uint64_t end = 0;
-  for (const scan::ElfSection* section : sections) {
-    if (section->offset < end) continue;
-    auto read = section->name == ".hip_fatbin"        ? read_offload_bundles
-                : section->name == ".llvm.offloading" ? read_offload_binaries
-                                                      : read_fat_binaries;
-    TRY(read(read_at, section->offset, section->size, found));
-    end = section->offset + section->size;
-  }
-  facts.gpu_code.assign(found.code.begin(), found.code.end());
-  facts.zstd_code = found.zstd;
+  ProgramCode found = TRY(read_program_code(elf, read_at));
+  facts.gpu_code = Code(found.runs.code.begin(), found.runs.code.end());
+  facts.linker_code = Code(found.linked.begin(), found.linked.end());
+  facts.zstd_code = found.runs.zstd;
+  facts.cuda = toolkit_text(found.runs.toolkit);
   return {};
 }
 
-Result<std::optional<FileFacts>> read_bundle_facts(const scan::ReadAt& read_at, std::string path) {
+/// A code object that is a file. A relocatable one is an input of a linker.
+Result<bool> read_code_object(std::string_view header, const scan::ReadAt& read_at,
+                              FileFacts& facts) {
+  // The tables of a cubin list kernels, possibly thousands of them.
+  auto target = TRY(read_cubin(read_at));
+  if (!target) return false;
+  bool loads = number_at(header, 16, 2) != kRelocatable;
+  (loads ? facts.gpu_code : facts.linker_code).push_back(std::move(*target));
+  if (loads) facts.cuda = toolkit_text(cubin_toolkit(header));
+  return true;
+}
+
+/// Files of PTX, fat binaries, bundles and archives. False: it is none of these, or has no GPU
+/// code.
+Result<bool> read_without_elf(std::string_view header, const scan::ReadAt& read_at,
+                              FileFacts& facts) {
   FoundCode found;
-  TRY(read_bundle_file(read_at, found));
-  if (found.code.empty()) return std::optional<FileFacts>();
-  FileFacts facts;
-  facts.path = std::move(path);
-  facts.gpu_code.assign(found.code.begin(), found.code.end());
-  return std::optional<FileFacts>(std::move(facts));
+  bool is_bundle = begins_like_bundle(header);
+  bool loads = is_bundle || header.starts_with(kFatBinaryMagic);
+  facts.machine = is_bundle ? "" : machine_name(kMachineCuda);
+  if (loads) {
+    TRY(is_bundle ? read_bundle_file(read_at, found) : read_fat_binary_file(read_at, found));
+  } else if (header.starts_with(kArchiveMagic)) {
+    TRY(read_archive(read_at, found));
+  } else if (facts.path.ends_with(kPtxEnding)) {
+    constexpr size_t kDirectives = 4096;
+    std::string text = TRY(read_at(0, kDirectives));
+    auto target = ptx_target(text);
+    if (target) found.code.insert(std::move(*target));
+    loads = true;
+  }
+  (loads ? facts.gpu_code : facts.linker_code) = Code(found.code.begin(), found.code.end());
+  if (loads) {
+    facts.zstd_code = found.zstd;
+    facts.cuda = toolkit_text(found.toolkit);
+  }
+  return !found.code.empty();
 }
 
 }  // namespace
 
-bool may_have_facts(std::string_view first_bytes) {
-  return first_bytes.starts_with(kElf) || begins_like_bundle(first_bytes);
+bool begins_like_elf(std::string_view first_bytes) {
+  return first_bytes.starts_with(kElfMagic);
+}
+
+bool may_have_facts(std::string_view path, std::string_view first_bytes) {
+  return begins_like_elf(first_bytes) || first_bytes.starts_with(kFatBinaryMagic) ||
+         first_bytes.starts_with(kArchiveMagic) || begins_like_bundle(first_bytes) ||
+         path.ends_with(kPtxEnding);
 }
 
 Result<std::optional<FileFacts>> read_file_facts(const scan::ReadAt& read_at, std::string path,
                                                  const CodeLook& look) {
   std::optional<FileFacts> none;
   std::string header = TRY(read_at(0, 64));
-  if (begins_like_bundle(header)) return read_bundle_facts(read_at, std::move(path));
-  constexpr char kLittleEndian = 1;
-  if (header.size() < 52 || !header.starts_with(kElf) || header[5] != kLittleEndian) return none;
   FileFacts facts;
   facts.path = std::move(path);
+  if (!begins_like_elf(header)) {
+    bool found = TRY(read_without_elf(header, read_at, facts));
+    return found ? std::optional<FileFacts>(std::move(facts)) : none;
+  }
+  constexpr char kLittleEndian = 1;
+  if (header.size() < 52 || header[5] != kLittleEndian) return none;
   auto machine = static_cast<uint16_t>(number_at(header, 18, 2));
   facts.machine = machine_name(machine);
   if (machine == kMachineCuda) {
-    // The tables of a cubin list kernels, possibly thousands of them.
-    auto target = TRY(read_cubin(read_at));
-    if (!target) return none;
-    facts.gpu_code.push_back(std::move(*target));
-    return std::optional<FileFacts>(std::move(facts));
+    bool found = TRY(read_code_object(header, read_at, facts));
+    return found ? std::optional<FileFacts>(std::move(facts)) : none;
   }
   if (machine == kMachineAmdGpu) {
     auto target = code_object_target(header);
@@ -197,6 +216,12 @@ Result<std::optional<FileFacts>> read_file_facts(const scan::ReadAt& read_at, st
     return std::optional<FileFacts>(std::move(facts));
   }
   auto type = static_cast<uint16_t>(number_at(header, 16, 2));
+  if (type == kRelocatable) {
+    FoundCode found;
+    TRY(read_object(read_at, 0, UINT64_MAX, found));
+    facts.linker_code = Code(found.code.begin(), found.code.end());
+    return found.code.empty() ? none : std::optional<FileFacts>(std::move(facts));
+  }
   if (type != kExecutable && type != kShared) return none;
 
   scan::ElfFile elf = TRY(scan::read_elf(read_at));

@@ -208,6 +208,7 @@ class Drawing {
   void add_unmet();
   void add_unmet_of(const FileFacts& file, const std::map<std::string, std::string>& offers);
   void add_gpu_code();
+  void add_linker_code();
   Result<void> add_cuda();
   void add_mpi();
   Result<void> add_driver();
@@ -238,6 +239,7 @@ Result<ImageFacts> Drawing::run() {
   add_cpu();
   add_unmet();
   add_gpu_code();
+  add_linker_code();
   TRY(add_cuda());
   add_mpi();
   TRY(add_driver());
@@ -380,27 +382,54 @@ void Drawing::add_unmet() {
 
 // ---- GPUs ---------------------------------------------------------------------------------------
 
+constexpr std::string_view kCudaRuntime = "libcudart.so.";
+
+bool is_number(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789.") == text.npos;
+}
+
+/// The version in the name of the CUDA runtime that a file needs: "12", "11.0"; empty: it needs
+/// none.
+std::string needed_runtime(const FileFacts& file) {
+  for (std::string_view name : file.needed) {
+    if (!name.starts_with(kCudaRuntime)) continue;
+    std::string version(name.substr(kCudaRuntime.size()));
+    if (is_number(version)) return version;
+  }
+  return {};
+}
+
 void Drawing::add_gpu_code() {
   // The sets of the main program come first, so that none of them is left out.
   for (bool main : {true, false}) {
-    std::map<std::pair<std::vector<GpuCode>, bool>, GpuCodeSet> sets;
+    std::map<std::tuple<std::vector<GpuCode>, bool, std::string>, GpuCodeSet> sets;
     for (const FileFacts& file : files_) {
       if (file.gpu_code.empty() || is_main(file) != main) continue;
-      GpuCodeSet& set = sets[{file.gpu_code, file.zstd_code}];
+      std::string cuda = file.cuda.empty() ? needed_runtime(file) : file.cuda;
+      GpuCodeSet& set = sets[{file.gpu_code, file.zstd_code, std::move(cuda)}];
       if (set.files++ == 0) set.example = "/" + file.path;
     }
     for (auto& [key, set] : sets) {
       if (facts_.gpu_code.size() >= kMaxSets) return;
-      set.code = key.first;
-      set.zstd = key.second;
+      std::tie(set.code, set.zstd, set.cuda) = key;
       set.main = main;
       facts_.gpu_code.push_back(std::move(set));
     }
   }
 }
 
-bool is_number(std::string_view text) {
-  return !text.empty() && text.find_first_not_of("0123456789.") == text.npos;
+void Drawing::add_linker_code() {
+  std::map<std::vector<GpuCode>, GpuCodeSet> sets;
+  for (const FileFacts& file : files_) {
+    if (file.linker_code.empty()) continue;
+    GpuCodeSet& set = sets[file.linker_code];
+    if (set.files++ == 0) set.example = "/" + file.path;
+  }
+  for (auto& [code, set] : sets) {
+    if (facts_.linker_code.size() >= kMaxSets) return;
+    set.code = code;
+    facts_.linker_code.push_back(std::move(set));
+  }
 }
 
 /// "12.8.90" → "12.8".
@@ -414,10 +443,9 @@ std::string two_parts(std::string_view version) {
 /// package, libcudart.so.12 with the version in the package's metadata. Empty: the file is not a
 /// CUDA runtime.
 Result<std::string> Drawing::cuda_runtime(const FileFacts& file) const {
-  constexpr std::string_view kLibrary = "libcudart.so.";
   std::string_view name = name_of(file.path);
-  if (!name.starts_with(kLibrary)) return std::string();
-  std::string version(name.substr(kLibrary.size()));
+  if (!name.starts_with(kCudaRuntime)) return std::string();
+  std::string version(name.substr(kCudaRuntime.size()));
   if (!is_number(version)) return std::string();
   if (version.find('.') != std::string::npos) return two_parts(version);
   std::string packages = "/" + file.path;
@@ -439,6 +467,14 @@ Result<void> Drawing::add_cuda() {
   for (const FileFacts& file : files_) {
     std::string version = TRY(cuda_runtime(file));
     if (!version.empty() && versions.size() < kMaxLibraries) versions.insert(std::move(version));
+  }
+  // The runtime may come from elsewhere: a mount, a module system.
+  for (const FileFacts* file : loaded_) {
+    std::string version = needed_runtime(*file);
+    std::string major = version.substr(0, version.find('.'));
+    bool here = std::ranges::any_of(
+        versions, [&](const std::string& one) { return one.substr(0, one.find('.')) == major; });
+    if (!version.empty() && !here) versions.insert(std::move(version));
   }
   facts_.cuda_runtimes.assign(versions.begin(), versions.end());
   std::ranges::sort(facts_.cuda_runtimes, [](const std::string& left, const std::string& right) {

@@ -19,7 +19,7 @@ size_t text_size(const FileFacts& facts) {
   for (const std::string& name : facts.needed) size += name.size() + 3;
   for (const auto& [family, version] : facts.needs) size += family.size() + version.size() + 6;
   for (const auto& [family, version] : facts.offers) size += family.size() + version.size() + 6;
-  return size + facts.gpu_code.size() * kEntry;
+  return size + (facts.gpu_code.size() + facts.linker_code.size()) * kEntry;
 }
 
 template <class Paths>

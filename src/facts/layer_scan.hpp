@@ -34,7 +34,7 @@ class LayerScan {
   explicit LayerScan(CodeLook look = {}, const ScanLimits& limits = {})
       : look_(std::move(look)), left_(limits) {}
 
-  /// A file that starts with the ELF magic was made at `path`.
+  /// A file that may_have_facts() was made at `path`.
   void add(const std::string& path, const scan::ReadAt& read_at);
   /// `path` is another name of the file `target`.
   void link(const std::string& path, const std::string& target);

@@ -10,6 +10,10 @@
 
 namespace berth::facts {
 
+inline constexpr std::string_view kElfMagic =
+    "\x7f"
+    "ELF";
+
 /// The little-endian number of `width` bytes at `at`; bytes beyond the end count as zero.
 inline uint64_t number_at(std::string_view bytes, size_t at, size_t width) {
   uint64_t value = 0;

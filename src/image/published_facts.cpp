@@ -51,10 +51,13 @@ Result<void> check_found(const facts::ImageFacts& found) {
   for (const facts::CpuNeed& need : found.cpu) {
     if (need.isa.level > kMaxLevel) return not_such("x86-64-v" + std::to_string(need.isa.level));
   }
-  for (const facts::GpuCodeSet& set : found.gpu_code) {
-    if (set.code.empty()) return not_such("a set of GPU code without any");
-    for (const facts::GpuCode& code : set.code) {
-      if (!is_code(code)) return not_such("GPU code for " + quote(code.arch));
+  for (const auto* sets : {&found.gpu_code, &found.linker_code}) {
+    for (const facts::GpuCodeSet& set : *sets) {
+      if (set.code.empty()) return not_such("a set of GPU code without any");
+      if (!is_version(set.cuda)) return not_such("version " + quote(set.cuda));
+      for (const facts::GpuCode& code : set.code) {
+        if (!is_code(code)) return not_such("GPU code for " + quote(code.arch));
+      }
     }
   }
   std::vector<std::string> versions = found.cuda_runtimes;

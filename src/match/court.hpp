@@ -165,7 +165,8 @@ class Court {
                                [&](const node::NodeGpu& gpu) { return gpu.vendor == vendor; });
   }
   bool wants_cuda() const;
-  std::string_view cuda() const;
+  std::string cuda() const;
+  std::string cuda_of_code() const;
 
   const Candidate& candidate_;
   const Declared& declared_;

@@ -59,6 +59,18 @@ std::string driver_text(const UserDriver& driver) {
   return fmt::format("driver {} (CUDA {})", driver.version, driver.cuda);
 }
 
+/// The first CUDA version with the oldest PTX in `codes`; empty: unknown, or not all of it is PTX.
+std::string cuda_of_oldest_ptx(const std::vector<GpuCode>& codes) {
+  std::string oldest;
+  for (const GpuCode& code : codes) {
+    if (code.kind != GpuCode::Kind::ptx) return {};
+    std::string one(cuda_of_ptx(code.isa));
+    if (one.empty()) return {};
+    if (oldest.empty() || is_older(one, oldest)) oldest = one;
+  }
+  return oldest;
+}
+
 /// "declared", "found in /opt/libkernels.so and 3 more files"
 std::string where_text(const CodePlace& place) {
   if (place.found == nullptr) return "declared";
@@ -80,14 +92,34 @@ bool Court::wants_cuda() const {
       found_->gpu_code, [&](const auto& set) { return std::ranges::any_of(set.code, is_nvidia); });
 }
 
-/// The newest CUDA runtime of the image.
-std::string_view Court::cuda() const {
-  std::string_view newest = declared_.cuda;
+/// The CUDA version of the image: the newest of its runtimes and of the compilers of its code.
+std::string Court::cuda() const {
+  std::string newest = declared_.cuda;
   if (found_ == nullptr) return newest;
+  std::string of_code = cuda_of_code();
+  if (newest.empty() || is_older(newest, of_code)) newest = of_code;
   for (const std::string& runtime : found_->cuda_runtimes) {
     if (newest.empty() || is_older(newest, runtime)) newest = runtime;
   }
   return newest;
+}
+
+/// The newest CUDA version of the main program's code. Of other files one suffices, so it is the
+/// oldest of them, and unknown if that of one is.
+std::string Court::cuda_of_code() const {
+  bool has_main =
+      std::ranges::any_of(found_->gpu_code, [&](const auto& set) { return is_main(set.main); });
+  std::string chosen;
+  for (const facts::GpuCodeSet& set : found_->gpu_code) {
+    if (has_main && !is_main(set.main)) continue;
+    bool amd = set.code.front().kind == GpuCode::Kind::gfx;
+    std::string one = set.cuda.empty() ? cuda_of_oldest_ptx(set.code) : set.cuda;
+    if (one.empty() && !has_main && !amd) return {};
+    if (one.empty()) continue;
+    bool better = has_main ? is_older(chosen, one) : is_older(one, chosen);
+    if (chosen.empty() || better) chosen = one;
+  }
+  return chosen;
 }
 
 bool Court::has_code() const {
@@ -223,7 +255,7 @@ bool Court::look_at_image_driver() {
 }
 
 bool Court::look_at_host_driver() {
-  std::string_view runtime = cuda();
+  std::string runtime = cuda();
   std::string_view oldest = oldest_driver(runtime);
   const std::string& module = node_.driver.module_version;
   if (oldest.empty()) return look_at_glibc();

@@ -16,6 +16,7 @@ import os
 import pathlib
 import platform
 import random
+import re
 import shutil
 import subprocess
 import statistics
@@ -106,6 +107,26 @@ def scan_seconds(programs, work, image, runs):
     return statistics.median(taken[1:])
 
 
+def scan_instructions(programs, work, image):
+    """In user mode, as callgrind counts them; None without valgrind. They hardly vary on a busy machine."""
+    if not shutil.which("valgrind"):
+        return None
+    forget(work, "kept")
+    done = subprocess.run(["valgrind", "--tool=callgrind", f"--callgrind-out-file={work}/callgrind",
+                           *berth_in(programs, work, "kept"), "scan", image],
+                          check=True, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    return int(re.search(r"Collected : (\d+)", done.stderr)[1])
+
+
+def cuobjdump_seconds(cuobjdump, files):
+    """What NVIDIA's program takes to list the code objects of those files that it can read."""
+    before = time.perf_counter()
+    for path in files:
+        subprocess.run(["taskset", "-c", "0", cuobjdump, "--list-elf", path], check=False,
+                       stdin=subprocess.DEVNULL, capture_output=True)
+    return time.perf_counter() - before
+
+
 def measure_pulls(contenders, work, runs):
     """Each in turn, into an empty store, with the registry's files in the page cache."""
     for round_number in range(runs + 1):
@@ -134,6 +155,8 @@ def more_options(parser):
     parser.add_argument("--tree", type=pathlib.Path, default=usual_tree(),
                         help="where the image's files are taken from")
     parser.add_argument("--megabytes", type=int, default=1500, help="of files in the image")
+    parser.add_argument("--cuobjdump", default=shutil.which("cuobjdump"),
+                        help="NVIDIA's program, to compare the scan with")
     parser.set_defaults(runs=11)
 
 
@@ -151,6 +174,8 @@ def main():
 
         ranked = json.loads(run(programs / "bench_match_rank", ENTRIES))
         scan = scan_seconds(programs, work, image, 5)
+        instructions = scan_instructions(programs, work, image)
+        dumped = cuobjdump_seconds(options.cuobjdump, files) if options.cuobjdump else None
         requests, answered = remote_verdict(programs, work, server, image)
         ours = version(programs / "berth", "--version")
         argv = [*berth_in(programs, work, "new"), "pull", "--quiet"]
@@ -170,9 +195,12 @@ def main():
     print(f"{platform.release()}, {os.cpu_count()} CPUs, {options.runs} pulls each, in turns; an "
           f"image of {len(files)} files, {size / 1e9:.2f} GB, from {options.tree}\n"
           f"with the words of all entries, as 'berth match' has them: "
-          f"{ranked['explained_median_ms']:.3f} ms\n")
+          f"{ranked['explained_median_ms']:.3f} ms\n"
+          f"the scan: {f'{instructions / 1e6:.0f} million instructions' if instructions else 'no valgrind'}, "
+          f"{f'{scan / dumped:.3f} of the time of cuobjdump --list-elf' if dumped else 'no cuobjdump'}\n")
     side_by_side.tell(options, contenders, values, GOALS,
-                      {"files": len(files), "bytes": size, "scan_s": scan, "ranked": ranked},
+                      {"files": len(files), "bytes": size, "scan_s": scan, "ranked": ranked,
+                       "scan_instructions": instructions, "cuobjdump_s": dumped},
                       WITHOUT,
                       "milliseconds to pull")
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """GPU code of NVIDIA's compilers: what Berth finds in it is what cuobjdump lists, and Berth's verdict for each GPU and
-driver is that of a table written from NVIDIA's documents (support/cuda_rules.py). No GPU is needed: nodes are profiles.
-
-A row of NOT_YET_FOUND or NOT_YET_JUDGED that no binary needs fails."""
+driver is that of a table written from NVIDIA's documents (support/cuda_rules.py). No GPU is needed: nodes are profiles."""
 
 import collections
 import html.parser
@@ -99,20 +97,15 @@ def loaded(programs, accounts, session_directory):
 
 # ---- what is found ------------------------------------------------------------------------------
 
-# Forms in which Berth does not read GPU code, and why.
-NOT_YET_FOUND = {
-    "archive": "archives are not opened",
-    "object": "relocatable ELF files of the host are not read",
-    "lto-object": "relocatable ELF files of the host are not read",
-    "fatbin": "a fat binary outside of an ELF file is not recognised",
-    "ptx": "a file of PTX is not recognised",
-}
+# What a linker reads. It is listed, but no program runs it, so there are no verdicts.
+FOR_LINKERS = ("archive", "object", "lto-object")
 
 
 def found_by_berth(berth, binary):
     told = json.loads(berth.ok("scan", "--format", "json", reference(binary)))
     kinds = {"sass": "cubin", "ptx": "ptx", "ir": "lto"}
-    codes = [one for row in told["gpu_code"] for one in row["code"]]
+    sets = told.get("linker_code", []) + ([] if binary.form in FOR_LINKERS else told["gpu_code"])
+    codes = [one for row in sets for one in row["code"]]
     return {Code("amd", one["arch"]) if one["kind"] not in kinds else
             Code(kinds[one["kind"]], f"sm_{one['arch']}", one.get("isa", "")) for one in codes}
 
@@ -120,11 +113,9 @@ def found_by_berth(berth, binary):
 @pytest.mark.parametrize("version", CORPORA)
 def test_what_is_found_is_what_cuobjdump_lists(loaded, version):
     found, berth = loaded(version)
-    wrong = {binary.name: (binary.form, sorted(there), binary.listed) for binary in found
+    wrong = {binary.name: (sorted(there), binary.listed) for binary in found
              if (there := found_by_berth(berth, binary)) != set(binary.listed)}
-    print("\n".join(f"{name}: Berth {there}, cuobjdump {listed}" for name, (_, there, listed) in wrong.items()))
-    assert {form for form, _, _ in wrong.values()} == {one.form for one in found} & set(NOT_YET_FOUND)
-    assert all(not there for _, there, _ in wrong.values()), "found in part"
+    assert wrong == {}
 
 
 ENDS = (0, 10, 11, 12)  # of match: 125 is an error
@@ -159,23 +150,6 @@ def verdict(entry):
     return "yes", clauses[0]["reason"] if clauses else ""
 
 
-def is_of_a_static_runtime(binary, gpu, driver, answer):
-    return answer.why.startswith("CUDA") and binary.form not in ("shared", "dynamic")
-
-
-def has_more_than_asked(binary, gpu, driver, answer):
-    return cuda_rules.runs(binary.listed, binary.toolkit, gpu, driver).runs
-
-
-# Verdicts of Berth that are wrong: what they are, whether it is one of them, and why.
-NOT_YET_JUDGED = {
-    "static runtime": (is_of_a_static_runtime, "the CUDA version of a static libcudart, and of a cubin, is not known, "
-                                               "so the image passes on drivers that are too old for it"),
-    "foreign code": (has_more_than_asked, "the code of libcudadevrt, in __nv_relfatbin of programs that nvcc links, "
-                                          "and that of a few modules is taken for code of the program"),
-}
-
-
 def judged(berth, fleet, binary):
     """[(GPU's name, driver, Answer, Berth's verdict, its reason)] for the nodes that can exist."""
     names = list(GPUS)
@@ -189,18 +163,18 @@ def judged(berth, fleet, binary):
             yield model, driver, answer, *verdict(row["entries"][0])
 
 
-def write_results(version, counts, examples):
+def write_results(version, counts, left):
     """Beside the corpus, for people."""
-    text = {"counts": {" ".join(key): count for key, count in sorted(counts.items())}, "examples": examples}
+    text = {"counts": {" ".join(key).strip(): count for key, count in sorted(counts.items())}, "not as the table": left}
     (kept.cache() / f"gpu-code-results-{version}.json").write_text(json.dumps(text, indent=1))
 
 
 @pytest.mark.parametrize("version", CORPORA)
 def test_verdicts_are_those_of_the_documents(loaded, fleet, version):
     found, berth = loaded(version)
-    counts, examples, left = collections.Counter(), {}, []
+    counts, left = collections.Counter(), []
     for binary in found:
-        if binary.form in NOT_YET_FOUND or not binary.toolkit:
+        if binary.form in FOR_LINKERS or not binary.toolkit:
             continue
         for model, driver, answer, said, reason in judged(berth, fleet, binary):
             wanted = "yes" if answer.runs else "no"
@@ -208,27 +182,12 @@ def test_verdicts_are_those_of_the_documents(loaded, fleet, version):
                 counts["same", said] += 1
                 continue
             kind = {"yes": "wrong", "no": "refused", "unknown": "unknown"}[said]
-            cause = next((name for name, (applies, _) in NOT_YET_JUDGED.items()
-                          if kind == "wrong" and applies(binary, GPUS[model], driver, answer)), "")
-            counts[kind, cause] += 1
-            row = [binary.name, model, driver, f"table: {wanted}: {answer.why}", f"Berth: {said}: {reason}"]
-            examples.setdefault(f"{kind} {cause}".strip(), []).append(row)
-            if not cause:
-                left.append(row)
-    write_results(version, counts, examples)
+            counts[kind, ""] += 1
+            left.append([binary.name, model, driver, f"table: {wanted}: {answer.why}", f"Berth: {said}: {reason}"])
+    write_results(version, counts, left)
     print(f"{version}: {sum(counts.values())} verdicts:", *(f"{count} {' '.join(key).strip()};"
                                                              for key, count in sorted(counts.items())))
     assert left == []
-    SEEN[version] = {cause for _, cause in counts if cause in NOT_YET_JUDGED}
-
-
-SEEN = {}
-
-
-def test_what_is_not_yet_judged_is_needed():
-    if "11.8" not in SEEN:  # which needs all of them
-        pytest.skip("no CUDA toolkit 11.8 gave verdicts")
-    assert set(NOT_YET_JUDGED) == set().union(*SEEN.values())
 
 
 # ---- the page of a fleet ------------------------------------------------------------------------
@@ -262,9 +221,8 @@ class Cells(html.parser.HTMLParser):
 
 
 def test_a_page_of_images_and_nodes_says_what_the_documents_say(loaded, fleet):
-    """The images whose CUDA runtime and code Berth knows whole: of other forms see NOT_YET_JUDGED."""
     found, berth = loaded("12.4")
-    binaries = [one for one in found if one.form in ("shared", "dynamic")]
+    binaries = [one for one in found if one.form not in FOR_LINKERS]
     references = [reference(one) for one in binaries]
     arguments = ("match", "--local", "--fleet", fleet)
     rows = json.loads(berth.run(*arguments, "--format", "json", *references).stdout)

@@ -17,6 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   };
   facts::LayerScan scan(facts::level_of_code);
   scan.add("a/file", read_at);
+  scan.add("a/file.ptx", read_at);
   scan.link("b", "a/file");
   // What was written reads back as it is.
   auto back = facts::read_layer_facts(facts::write_layer_facts(scan.take()));

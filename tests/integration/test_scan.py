@@ -71,8 +71,8 @@ def test_the_summary_has_a_fact_a_line(berth, push):
         [images.file("a.so", library(sass("80"), ptx("80", "7.4"))),
          images.file("b.so", library(sass("80"), ptx("80", "7.4")))])])
     assert berth.ok("scan", reference) == (
-        "program   amd64, static          /bin/busybox\n"
-        "gpu code  sass 80, ptx 80 (7.4)  /a.so and 1 more\n")
+        "program   amd64, static                   /bin/busybox\n"
+        "gpu code  sass 80, ptx 80 (7.4), CUDA 13  /a.so and 1 more\n")
     assert berth.ok("scan", "--format", "{{.program}} {{.static}}", reference) == \
         "/bin/busybox true\n"
 

@@ -40,9 +40,8 @@ Result<void> scan_entry(const sys::Fd& directory, const std::string& name, const
   auto found = TRY(sys::find_regular(directory, name));
   if (!found) return {};
   const sys::Fd& file = *found;
-  constexpr size_t kFirst = 4;
-  std::string first = TRY(sys::read_at(file, 0, kFirst, name));
-  if (!facts::may_have_facts(first)) return {};
+  std::string first = TRY(sys::read_at(file, 0, facts::kFirstBytes, name));
+  if (!facts::may_have_facts(path, first)) return {};
   scan.add(path, [&](uint64_t offset, size_t length) {
     return sys::read_at(file, offset, length, name);
   });

@@ -214,7 +214,7 @@ Result<void> ErofsLayer::hide(const Place& place) {
 /// Scans the file that was just written.
 void ErofsLayer::scan(const Place& place, const erofs::Writer::File& file, uint64_t size,
                       std::string_view first_bytes) {
-  if (options_->scan == nullptr || !facts::may_have_facts(first_bytes)) return;
+  if (options_->scan == nullptr || !facts::may_have_facts(place.path, first_bytes)) return;
   options_->scan->add(place.path, [&](uint64_t offset, size_t length) -> Result<std::string> {
     uint64_t left = size - std::min(offset, size);
     return writer_.read(file.content + offset, std::min<uint64_t>(length, left));

@@ -25,7 +25,6 @@ namespace {
 using Type = TarEntry::Type;
 
 constexpr int kDirectory = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
-constexpr size_t kFirstBytes = 4;
 constexpr uint64_t kLarge = uint64_t{1} << 20;  // written in pieces of their own
 
 bool is_in(const std::vector<sys::IdRange>& ranges, uint64_t id) {
@@ -211,7 +210,7 @@ Result<void> LayerWriter::hide(const Place& place) {
 
 /// Through the handle that wrote the file, so that it cannot have been replaced.
 void LayerWriter::scan(const sys::Fd& fd, const Place& place, std::string_view first_bytes) {
-  if (options_->scan == nullptr || !facts::may_have_facts(first_bytes)) return;
+  if (options_->scan == nullptr || !facts::may_have_facts(place.path, first_bytes)) return;
   options_->scan->add(place.path, [&](uint64_t offset, size_t length) {
     return sys::read_at(fd, offset, length, place.name);
   });
@@ -228,9 +227,9 @@ Result<std::string> LayerWriter::write_content(const sys::Fd& fd, const std::str
   while (true) {
     uint64_t hole = tar.skip_hole();
     std::string_view part = TRY(tar.content());
-    if (first_bytes.size() < kFirstBytes) {
-      first_bytes.append(std::min<uint64_t>(hole, kFirstBytes), '\0');
-      first_bytes += part.substr(0, kFirstBytes);
+    if (first_bytes.size() < facts::kFirstBytes) {
+      first_bytes.append(std::min<uint64_t>(hole, facts::kFirstBytes), '\0');
+      first_bytes += part.substr(0, facts::kFirstBytes);
     }
     at += hole;
     if (part.empty()) break;

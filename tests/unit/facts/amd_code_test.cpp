@@ -63,7 +63,7 @@ std::string bundle(const std::string& id, const std::string& code) {
 TEST(AmdCodeFile, is_a_code_object_or_a_bundle) {
   EXPECT_THAT(targets_of(code_object(2, 0x3f)), ElementsAre("gfx gfx90a"));
   std::string file = bundle("hipv4-amdgcn-amd-amdhsa--gfx1100", "code");
-  EXPECT_TRUE(may_have_facts(file.substr(0, 4)));
+  EXPECT_TRUE(may_have_facts("opt/code.co", file.substr(0, kFirstBytes)));
   EXPECT_THAT(targets_of(file), ElementsAre("gfx gfx1100"));
   EXPECT_THAT(targets_of("__CLASS__ is no bundle, but a text of more than 52 bytes, as it happens"),
               ElementsAre());

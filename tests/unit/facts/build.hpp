@@ -39,6 +39,7 @@ inline std::string elf_with(const std::vector<std::pair<std::string, std::string
     std::string row(64, '\0');
     put<uint32_t>(row, 0, static_cast<uint32_t>(names.size()));
     put<uint32_t>(row, 4, kind);
+    put<uint64_t>(row, 8, 2);  // SHF_ALLOC
     put<uint64_t>(row, 24, out.size());
     put<uint64_t>(row, 32, content.size());
     put<uint64_t>(row, 48, 8);
@@ -86,8 +87,8 @@ inline std::string container(const std::string& members) {
          raw<uint64_t>(members.size()) + members;
 }
 
-/// The header of a cubin.
-inline std::string cubin(uint8_t abi, uint32_t flags) {
+/// The header of a cubin. `version` is 124 for CUDA 12.4, up to ABI version 7.
+inline std::string cubin(uint8_t abi, uint32_t flags, uint32_t version = 1) {
   std::string out(64, '\0');
   std::memcpy(out.data(),
               "\x7f"
@@ -97,7 +98,23 @@ inline std::string cubin(uint8_t abi, uint32_t flags) {
   out[8] = static_cast<char>(abi);
   put<uint16_t>(out, 16, 2);
   put<uint16_t>(out, 18, 190);
+  put<uint32_t>(out, 20, version);
   put<uint32_t>(out, 48, flags);
+  return out;
+}
+
+/// An archive of (name, content), as ar writes it.
+inline std::string archive(const std::vector<std::pair<std::string, std::string>>& members) {
+  std::string out = "!<arch>\n";
+  for (const auto& [name, content] : members) {
+    std::string header(60, ' ');
+    header.replace(0, name.size() + 1, name + "/");
+    std::string size = std::to_string(content.size());
+    header.replace(48, size.size(), size);
+    header.replace(58, 2, "`\n");
+    out += header + content;
+    if (content.size() % 2 != 0) out += '\n';
+  }
   return out;
 }
 

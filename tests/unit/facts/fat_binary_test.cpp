@@ -178,6 +178,31 @@ TEST(FatBinary, code_objects_have_their_target_where_their_compiler_put_it) {
   EXPECT_EQ(arch(cubin(8, 0)), "none");
 }
 
+TEST(FatBinary, code_objects_tell_the_version_of_their_compiler) {
+  EXPECT_EQ(cubin_toolkit(cubin(7, 0x500550, 124)), 124U);
+  EXPECT_EQ(cubin_toolkit(cubin(7, 0x500550, 1)), 0U);
+  EXPECT_EQ(cubin_toolkit(cubin(7, 0x500550, 4'000'000)), 0U);
+  EXPECT_EQ(cubin_toolkit(cubin(8, 0x6005004, 1)), 130U);
+  EXPECT_EQ(cubin_toolkit("a text"), 0U);
+  EXPECT_EQ(toolkit_text(124), "12.4");
+  EXPECT_EQ(toolkit_text(130), "13");
+  EXPECT_EQ(toolkit_text(0), "");
+  std::string old = cubin(7, 0x500550, 112), newer = cubin(7, 0x500550, 118) + std::string(40, 'y');
+  std::string packed = lz4(newer.substr(0, 80), 10, std::string(20, 'y'));
+  FoundCode found = read(container(member({.arch = 80, .payload = old}) +
+                                   member({.arch = 80,
+                                           .flags = 0x2011,
+                                           .payload = packed,
+                                           .packed_size = static_cast<uint32_t>(packed.size())})));
+  EXPECT_EQ(found.toolkit, 118U);
+  packed = zstd(newer);
+  found = read(container(member({.arch = 80,
+                                 .flags = 0x8011,
+                                 .payload = packed,
+                                 .packed_size = static_cast<uint32_t>(packed.size())})));
+  EXPECT_EQ(found.toolkit, 118U);
+}
+
 TEST(UnpackPrefix, gives_what_there_is_of_damaged_blocks) {
   EXPECT_EQ(lz4_prefix("", 10), "");
   EXPECT_EQ(lz4_prefix(std::string("\x20"

@@ -205,6 +205,43 @@ TEST(ImageFacts, code_for_gpus_is_told_by_sets) {
   EXPECT_EQ(facts.gpu_code[1].code, code);
 }
 
+TEST(ImageFacts, code_for_linkers_is_told_apart) {
+  Image image;
+  std::vector<GpuCode> code = {{GpuCode::Kind::sass, "80", ""}};
+  image.add("usr/lib/libcudadevrt.a").linker_code = code;
+  image.add("usr/lib/other.a").linker_code = code;
+  ImageFacts facts = image.facts();
+  EXPECT_THAT(facts.gpu_code, IsEmpty());
+  ASSERT_EQ(facts.linker_code.size(), 1U);
+  EXPECT_EQ(facts.linker_code[0].code, code);
+  EXPECT_EQ(facts.linker_code[0].files, 2U);
+  EXPECT_EQ(facts.linker_code[0].example, "/usr/lib/libcudadevrt.a");
+}
+
+TEST(ImageFacts, code_has_the_cuda_version_of_its_compiler_or_of_the_runtime_it_needs) {
+  Image image;
+  FileFacts& known = image.library("opt/a.so", "");
+  known.gpu_code = {{GpuCode::Kind::sass, "80", ""}};
+  known.cuda = "12.4";
+  known.needed = {"libcudart.so.12"};
+  FileFacts& unknown = image.library("opt/b.so", "");
+  unknown.gpu_code = known.gpu_code;
+  unknown.needed = {"libcudart.so.11.0"};
+  ImageFacts facts = image.facts();
+  ASSERT_EQ(facts.gpu_code.size(), 2U);
+  EXPECT_EQ(facts.gpu_code[0].cuda, "11.0");
+  EXPECT_EQ(facts.gpu_code[1].cuda, "12.4");
+  EXPECT_THAT(facts.cuda_runtimes, IsEmpty());
+}
+
+TEST(ImageFacts, the_runtime_that_the_main_program_needs_counts_where_the_image_has_none) {
+  Image image;
+  image.program("usr/bin/app", {"libcudart.so.12"});
+  EXPECT_THAT(image.facts().cuda_runtimes, ElementsAre("12"));
+  image.library("usr/local/cuda/lib64/libcudart.so.12.8.90", "libcudart.so.12");
+  EXPECT_THAT(image.facts().cuda_runtimes, ElementsAre("12.8"));
+}
+
 TEST(ImageFacts, versions_of_cuda_and_mpi_are_those_of_their_files) {
   Image image;
   image.library("usr/local/cuda/lib64/libcudart.so.12.8.90", "libcudart.so.12");

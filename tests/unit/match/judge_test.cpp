@@ -289,6 +289,43 @@ TEST(JudgeDriver, a_newer_cuda_is_refused_where_gpus_are_meant) {
   EXPECT_EQ(judge(image, old, {UserLand::host, false}).outcome, Outcome::runs_but);
 }
 
+TEST(JudgeDriver, the_compiler_of_the_code_tells_the_driver_that_it_needs) {
+  Candidate image = candidate({});
+  image.found.emplace();
+  image.found->gpu_code = {set_of("sm_80", true)};
+  node::Profile old = node_of("gpu=sm_80 driver=470.82");
+  EXPECT_EQ(judge(image, old, {}).outcome, Outcome::pass);
+  image.found->gpu_code[0].cuda = "12.4";
+  EXPECT_EQ(clause(judge(image, old, {})).reason,
+            "CUDA 12.4 needs driver 525 or newer; this node has 470.82");
+  EXPECT_EQ(judge(image, node_of("gpu=sm_80 driver=525.60.13"), {}).outcome, Outcome::pass);
+  image.found->gpu_code[0] = set_of("compute_80@8.4", true);
+  EXPECT_THAT(clause(judge(image, old, {})).reason, StartsWith("CUDA 12.4 needs driver"));
+}
+
+TEST(JudgeDriver, of_files_that_may_be_loaded_the_oldest_cuda_suffices) {
+  Candidate image = candidate({});
+  image.found.emplace();
+  image.found->gpu_code = {set_of("sm_80"), set_of("sm_80")};
+  node::Profile old = node_of("gpu=sm_80 driver=470.82");
+  image.found->gpu_code[0].cuda = "12.4";
+  EXPECT_EQ(judge(image, old, {}).outcome, Outcome::pass);  // that of the other is unknown
+  image.found->gpu_code[1].cuda = "11.8";
+  EXPECT_EQ(judge(image, old, {}).outcome, Outcome::pass);
+  image.found->gpu_code[1].cuda = "12.2";
+  EXPECT_THAT(clause(judge(image, old, {})).reason, StartsWith("CUDA 12.2 needs driver"));
+  image.found->gpu_code[0].main = true;
+  EXPECT_THAT(clause(judge(image, old, {})).reason, StartsWith("CUDA 12.4 needs driver"));
+}
+
+TEST(JudgeDriver, code_for_linkers_says_nothing) {
+  Candidate image = candidate({});
+  image.found.emplace();
+  image.found->linker_code = {set_of("sm_90")};
+  image.found->linker_code[0].cuda = "13";
+  EXPECT_EQ(judge(image, node_of("gpu=sm_80 driver=470.82"), {}).outcome, Outcome::pass);
+}
+
 TEST(JudgeDriver, a_compat_package_helps_where_it_was_made_for_the_branch) {
   Candidate image = candidate({{"cuda", "13.1"}});
   image.found.emplace();

@@ -53,7 +53,8 @@ std::string code_text(const facts::GpuCodeSet& set) {
     if (!code.isa.empty()) text += " (" + code.isa + ")";
     before = &code;
   }
-  return set.zstd ? text + ", zstd" : text;
+  if (set.zstd) text += ", zstd";
+  return set.cuda.empty() ? text : text + ", CUDA " + set.cuda;
 }
 
 std::string compat_text(const ImageFacts& facts) {
@@ -90,6 +91,9 @@ std::vector<FactRow> rows_of(const ImageFacts& facts) {
   }
   for (const auto& set : facts.gpu_code) {
     add("gpu code", code_text(set), files_of(set.example, set.files, set.main));
+  }
+  for (const auto& set : facts.linker_code) {
+    add("to link", code_text(set), files_of(set.example, set.files, set.main));
   }
   add("cuda", join(facts.cuda_runtimes, " "));
   add("driver", facts.user_driver);

@@ -27,6 +27,23 @@ TEST(ScanText, targets_come_in_the_order_of_their_numbers) {
   EXPECT_NE(scan_text(f).find("sass 90 90a 100 100f, gfx gfx1100 gfx942"), std::string::npos);
 }
 
+TEST(ScanText, tells_the_version_of_cuda_and_what_is_for_linkers) {
+  facts::ImageFacts f;
+  facts::GpuCodeSet set;
+  set.code = {{GpuCode::Kind::sass, "80", ""}};
+  set.files = 1;
+  set.example = "/k.so";
+  set.cuda = "12.4";
+  f.gpu_code = {set};
+  set.example = "/k.a";
+  set.cuda.clear();
+  f.linker_code = {set};
+  EXPECT_EQ(scan_text(f),
+            "program   unknown\n"
+            "gpu code  sass 80, CUDA 12.4  /k.so\n"
+            "to link   sass 80             /k.a\n");
+}
+
 TEST(ScanText, has_a_fact_a_line_with_its_file) {
   facts::ImageFacts f;
   f.architecture = "amd64";
