@@ -187,8 +187,9 @@ TEST(FatBinary, code_objects_tell_the_version_of_their_compiler) {
   EXPECT_EQ(toolkit_text(124), "12.4");
   EXPECT_EQ(toolkit_text(130), "13");
   EXPECT_EQ(toolkit_text(0), "");
-  std::string old = cubin(7, 0x500550, 112), newer = cubin(7, 0x500550, 118) + std::string(40, 'y');
-  std::string packed = lz4(newer.substr(0, 80), 10, std::string(20, 'y'));
+  std::string old = cubin(7, 0x500550, 112),
+              newer = cubin(7, 0x500550, 118) + std::string(100, 'y');
+  std::string packed = lz4(newer.substr(0, 80), 64, std::string(20, 'y'));
   FoundCode found = read(container(member({.arch = 80, .payload = old}) +
                                    member({.arch = 80,
                                            .flags = 0x2011,
