@@ -112,6 +112,7 @@ std::string Court::cuda_of_code() const {
   std::string chosen;
   for (const facts::GpuCodeSet& set : found_->gpu_code) {
     if (has_main && !is_main(set.main)) continue;
+    if (set.code.empty()) continue;  // of published facts
     bool amd = set.code.front().kind == GpuCode::Kind::gfx;
     std::string one = set.cuda.empty() ? cuda_of_oldest_ptx(set.code) : set.cuda;
     if (one.empty() && !has_main && !amd) return {};

@@ -7,7 +7,7 @@ import os
 import pathlib
 
 import pytest
-from support import images
+from support import fat_binaries, images
 
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 
@@ -298,6 +298,23 @@ def test_what_is_found_not_to_run_is_refused_by_run_each_time(berth, foreign):
     assert "/app is for arm64" in berth.fail("pull", "--strict", foreign, status=1)
     assert berth.ok("run", "--rm", foreign, "echo", "another command") == "another command\n"
     assert berth.run("run", "--rm", "--force", foreign).returncode == 126
+
+
+def test_what_the_driver_is_too_old_for_is_refused_with_gpus_after_a_pull_without(
+        berth, registry, driver_tree, stub):
+    """A pull does not know whether a start will ask for GPUs."""
+    tree = ("--driver-root", driver_tree("one", "--nvml-stub", stub))
+    library = fat_binaries.carrier({".nv_fatbin": fat_binaries.container([fat_binaries.ptx("90", "9.0")])})
+    layers = [images.busybox_layer(), images.layer([images.file("opt/kernels.so", library)])]
+    images.build(layers, {"Env": ["PATH=/bin"]}).push(registry, "variants/future")
+    reference = f"{registry.address}/variants/future:latest"
+    done = berth.run(*tree, "pull", "--quiet", reference)
+    assert done.returncode == 0 and "CUDA 13.0 needs driver 580.65.06" in done.stderr, done
+    for _ in range(2):
+        assert berth.ok(*tree, "run", "--rm", reference, "echo", "without") == "without\n"
+        refused = berth.run(*tree, "run", "--rm", "--gpus", "all", reference, "true")
+        assert refused.returncode == 125 and "--force starts it anyway" in refused.stderr, refused
+    berth.ok(*tree, "run", "--rm", "--gpus", "all", "--force", reference, "true")
 
 
 def test_what_is_known_of_an_image_goes_with_it(berth, foreign):

@@ -20,7 +20,8 @@ Result<facts::ImageFacts> facts_of_image_named(const Context& context, std::stri
 /// Scans the tree of a layer.  Errors: io (the tree itself).
 Result<facts::LayerFacts> scan_layer(const std::string& directory);
 
-/// The suffix of a file that exists if Berth found that the image does not run on this machine.
+/// The suffix of a file that exists if Berth found that the image does not run on this machine, or
+/// not on its GPUs.
 inline constexpr const char* kRefused = ".refused";
 
 /// The common prefix of the paths of the files with the facts of `image`.

@@ -198,7 +198,8 @@ Result<void> match_fleet(const Context& context, MatchRequest request,
 
 namespace {
 
-/// This file exists if Berth found that the image does not run here.
+/// This file exists if Berth found that the image does not run here, or not on the GPUs. The latter
+/// matters to a start with GPUs alone.
 std::string doubt_path(const Context& context, const image::Image& image) {
   return facts_path(context, image) + kRefused;
 }
@@ -235,14 +236,26 @@ Error refused(const match::Verdict& verdict, const image::Image& image) {
                     way + "; see 'berth why --local " + name + "'");
 }
 
-void remember(const Context& context, const image::Image& image, bool fails) {
+constexpr std::string_view kOnGpus = "gpus";
+
+void remember(const Context& context, const image::Image& image, match::Outcome outcome) {
   std::string path = doubt_path(context, image);
-  if (!fails) {
+  bool fails = outcome == match::Outcome::fail;
+  if (!fails && outcome != match::Outcome::runs_but) {
     ignore(sys::remove_entry(sys::cwd(), path));
     return;
   }
-  auto written = sys::replace_file(sys::cwd(), path, "", 0600);
+  auto written = sys::replace_file(sys::cwd(), path, fails ? "" : kOnGpus, 0600);
   if (!written.ok()) context.log.debug("remember what does not run: " + to_line(written.error()));
+}
+
+/// Whether a start has to be judged again.
+Result<bool> is_doubtful(const Context& context, const GpuWish& wish, const image::Image& image) {
+  // A pull looks at the image as it is started by default, with the driver of the node.
+  if (wish.needs_gpus && wish.driver_mode == policy::DriverMode::none) return true;
+  auto doubt =
+      TRY(sys::read_file_if_exists(sys::cwd(), doubt_path(context, image), kOnGpus.size()));
+  return doubt && (wish.needs_gpus || *doubt != kOnGpus);
 }
 
 }  // namespace
@@ -252,7 +265,7 @@ Result<void> judge_unpacked(const Context& context, const GpuWish& wish, const i
   auto verdict = TRY(judge_image(context, wish, image));
   if (!verdict) return {};
   bool fails = verdict->outcome == match::Outcome::fail;
-  remember(context, image, fails);
+  remember(context, image, verdict->outcome);
   if (fails && remarks == Remarks::refuse) return refused(*verdict, image);
   for (const match::Clause& clause : verdict->clauses) {
     if (clause.outcome != match::Outcome::runs_but && clause.outcome != match::Outcome::fail) {
@@ -266,14 +279,11 @@ Result<void> judge_unpacked(const Context& context, const GpuWish& wish, const i
 
 Result<void> judge_present(const Context& context, const GpuWish& wish, const image::Image& image,
                            bool strict) {
-  if (!strict) {
-    auto doubted = TRY(sys::stat_entry(sys::cwd(), doubt_path(context, image)));
-    if (!doubted) return {};
-  }
+  if (!strict && !TRY(is_doubtful(context, wish, image))) return {};
   auto verdict = TRY(judge_image(context, wish, image));
   if (!verdict) return {};
   bool fails = verdict->outcome == match::Outcome::fail;
-  remember(context, image, fails);
+  remember(context, image, verdict->outcome);
   if (fails || (strict && verdict->outcome != match::Outcome::pass)) {
     return refused(*verdict, image);
   }

@@ -91,15 +91,16 @@ enum class Remarks {
 };
 
 /// Judges an image that was just unpacked, using the findings in its files. Records it if the image
-/// does not run here. Reports nothing if this machine has no profile, or if the image has another
-/// architecture: of that the pull warns, and each start (engine/pull/pull.cpp).
+/// does not run here, or not on the GPUs. Reports nothing if this machine has no profile, or if the
+/// image has another architecture: of that the pull warns, and each start (engine/pull/pull.cpp).
 /// Errors: unsupported (the image does not run here).
 Result<void> judge_unpacked(const Context& context, const GpuWish& wish, const image::Image& image,
                             Remarks remarks);
 
-/// For an image that was already present: fails if the image was recorded as not running here, and
-/// still does not run. This usually costs only the check for a file that does not exist. With
-/// `strict` always judges the image, and fails unless the verdict is a pass.
+/// For an image that was already present: fails if the image was recorded as not running here, or,
+/// for a start with GPUs, as not running on them, and this start would fail. This usually costs
+/// only the look-up of a file that does not exist. A start with GPUs and without the driver's files
+/// is always judged. With `strict` always judges the image, and fails unless the verdict is a pass.
 Result<void> judge_present(const Context& context, const GpuWish& wish, const image::Image& image,
                            bool strict);
 

@@ -297,7 +297,7 @@ TEST(JudgeDriver, the_compiler_of_the_code_tells_the_driver_that_it_needs) {
   EXPECT_EQ(judge(image, old, {}).outcome, Outcome::pass);
   image.found->gpu_code[0].cuda = "12.4";
   EXPECT_EQ(clause(judge(image, old, {})).reason,
-            "CUDA 12.4 needs driver 525 or newer; this node has 470.82");
+            "CUDA 12.4 needs driver 525.60.13 or newer; this node has 470.82");
   EXPECT_EQ(judge(image, node_of("gpu=sm_80 driver=525.60.13"), {}).outcome, Outcome::pass);
   image.found->gpu_code[0] = set_of("compute_80@8.4", true);
   EXPECT_THAT(clause(judge(image, old, {})).reason, StartsWith("CUDA 12.4 needs driver"));
