@@ -229,7 +229,12 @@ class TestImagesOfAnotherDriver:
         assert asked(berth, trees(node), pushed(image), "--gpu-driver", mode) == bare(node)
 
     def test_with_none_it_loads_its_own(self, berth, pushed, trees, bare, image, node):
-        told = asked(berth, trees(node), pushed(image), "--gpu-driver", "none")
+        versions = [reachable_trees.driver(one).version for one in (image, node)]
+        berth.ok("pull", "--quiet", pushed(image))
+        line = berth.fail("--driver-root", trees(node).root, "run", "--rm", "--gpus", "all", "--gpu-driver", "none",
+                          pushed(image), "/start")
+        assert "user-land driver {} in the image, kernel module {}; try: --force".format(*versions) in line
+        told = asked(berth, trees(node), pushed(image), "--gpu-driver", "none", "--force")
         own = bare(image)
         assert (told["cuInit"], told["cuDriverGetVersion"]) == (own["cuInit"], own["cuDriverGetVersion"])
         assert told["module"] == bare(node)["module"]
@@ -272,7 +277,7 @@ def test_doctor_and_list_name_both_versions(berth, upgraded):
 
 @pytest.mark.profiles("root")
 def test_with_none_the_images_library_says_what_it_says_on_a_bare_root(berth, pushed, upgraded):
-    told = asked(berth, upgraded, pushed("390"), "--gpu-driver", "none")
+    told = asked(berth, upgraded, pushed("390"), "--gpu-driver", "none", "--force")
     bare = start_images.bare(upgraded.root, WANTED)
     assert {**told, "smi_says": ""} == {**bare, "smi_says": ""} and told["module"] == "396.37"
 

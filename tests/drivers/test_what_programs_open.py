@@ -259,6 +259,11 @@ def test_the_page_says_which_files_containers_get_and_why(facts):
     written = gpu_files_page.page(facts, LEFT_OUT, NOT_YET, IMAGE_WINS)
     assert "**no reason**" not in written
     assert set(gpu_files_page.DIFFERENCES) == set(gpu_files_page.known())
+    was = gpu_files_page.TABLE.read_text(encoding="utf-8")
+    table = gpu_files_page.with_table(was, facts)
     if os.environ.get("BERTH_ACCEPT"):
         gpu_files_page.PAGE.write_text(written, encoding="utf-8")
+        gpu_files_page.TABLE.write_text(table, encoding="utf-8")
+    else:
+        assert table == was, "BERTH_ACCEPT=1 writes it"
     assert gpu_files_page.PAGE.read_text(encoding="utf-8") == written, "BERTH_ACCEPT=1 writes it"

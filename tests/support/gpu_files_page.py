@@ -14,7 +14,9 @@ import re
 
 from support import driver_layouts, opened_files, toolkit_lists
 
-PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/gpu-files.md"
+DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
+PAGE, TABLE = DOCS / "gpu-files.md", DOCS / "gpus.md"
+BEGIN, END = "<!-- table of branches -->\n", "<!-- end of table -->\n"
 CAPABILITIES = ("compute", "utility", "graphics", "display", "video", "ngx")
 SHORT = dict(zip(CAPABILITIES, "cugdvn"))
 
@@ -278,6 +280,15 @@ def _wrong(not_yet, image_wins):
 def _found(left_out, not_yet, image_wins):
     return ("\n## Where a container differs from the bare root\n" + _wrong(not_yet, image_wins) + "\nOn purpose:\n"
             + _table(["Not found", "Why"], [[f"`{pattern}`", reason] for pattern, reason in left_out]))
+
+
+def with_table(text, facts):
+    """`text` of TABLE with the table of the branches: how many files a container gets with each capability."""
+    before, _, rest = text.partition(BEGIN)
+    rows = [[one.branch, one.version, f"Debian {one.suite}",
+             *(str(sum(name in given for given in one.given.values())) for name in CAPABILITIES)] for one in facts]
+    table = _table(["Branch", "Driver", "From", *CAPABILITIES], rows)
+    return before + BEGIN + table.lstrip("\n") + END + rest.partition(END)[2]
 
 
 def page(facts, left_out, not_yet, image_wins):

@@ -220,12 +220,13 @@ TEST(ImageFacts, code_for_linkers_is_told_apart) {
 
 TEST(ImageFacts, code_has_the_cuda_version_of_its_compiler_or_of_the_runtime_it_needs) {
   Image image;
+  const std::vector<GpuCode> code = {{GpuCode::Kind::sass, "80", ""}};
   FileFacts& known = image.library("opt/a.so", "");
-  known.gpu_code = {{GpuCode::Kind::sass, "80", ""}};
+  known.gpu_code = code;
   known.cuda = "12.4";
   known.needed = {"libcudart.so.12"};
   FileFacts& unknown = image.library("opt/b.so", "");
-  unknown.gpu_code = known.gpu_code;
+  unknown.gpu_code = code;
   unknown.needed = {"libcudart.so.11.0"};
   ImageFacts facts = image.facts();
   ASSERT_EQ(facts.gpu_code.size(), 2U);

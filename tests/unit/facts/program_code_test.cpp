@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "base/text.hpp"
@@ -127,6 +128,41 @@ TEST(CodeOfAll, exact_targets_run_on_their_own_gpu_alone) {
   EXPECT_THAT(words(code_of_all({piece({exact}), piece({exact, ptx})}).code), ElementsAre("90a"));
   EXPECT_THAT(words(code_of_all({piece({family, ptx}), piece({of_family})}).code),
               ElementsAre("p100", "p100f"));
+}
+
+// A sparse file whose fat binary has one code object of nearly 6 GB.
+TEST(ProgramCode, a_library_of_six_gigabytes_costs_as_much_as_a_small_one) {
+  constexpr uint64_t kSize = 6'000'000'000, kSection = 64, kContainer = 16, kMember = 64;
+  std::string head = elf_with({{".nv_fatbin", container_of("80")}});
+  uint64_t table = number_at(head, 40, 8);
+  std::string tail = head.substr(table);
+  put<uint64_t>(tail, 64 + 32, kSize - kSection);
+  put<uint64_t>(head, 40, kSize);
+  put<uint64_t>(head, kSection + 8, kSize - kSection - kContainer);
+  put<uint64_t>(head, kSection + kContainer + 8, kSize - kSection - kContainer - kMember);
+  uint64_t reads = 0, bytes = 0;
+  auto sparse = [&](uint64_t offset, size_t length) -> Result<std::string> {
+    ++reads;
+    bytes += length;
+    if (offset >= kSize) return reader(tail)(offset - kSize, length);
+    std::string out = offset < head.size() ? head.substr(offset, length) : std::string();
+    out.resize(std::min<uint64_t>(length, kSize - offset), '\0');
+    return out;
+  };
+  auto facts = read_file_facts(sparse, "opt/large.so");
+  ASSERT_TRUE(facts.ok()) << to_line(facts.error());
+  ASSERT_TRUE(facts->has_value());
+  ASSERT_EQ((*facts)->gpu_code.size(), 1U);
+  EXPECT_EQ((*facts)->cuda, "12.4");
+  EXPECT_LE(reads, 20U);
+  EXPECT_LE(bytes, 100'000U);
+  // Nothing but a hole is no fat binary, and is not searched for one.
+  std::fill_n(head.begin() + kSection, kContainer + kMember, '\0');
+  reads = 0;
+  auto hole = read_file_facts(sparse, "opt/large.so");
+  ASSERT_FALSE(hole.ok());
+  EXPECT_EQ(to_line(hole.error()), "fat binary: no header here");
+  EXPECT_LE(reads, 20U);
 }
 
 }  // namespace

@@ -203,6 +203,7 @@ TEST(OtherVendors, a_mixed_machine_gives_those_of_the_driver_that_was_named) {
   Inventory machine = gpu_machine(1);
   for (const Gpu& gpu : drm_machine(Vendor::amd).gpus) machine.gpus.push_back(gpu);
   machine.amd_control_nodes = {hosted_node("/dev/kfd", 300, 0)};
+  machine.files.emplace_back().name = "libcuda.so.570.133.20";
   auto grant = ask_of("driver=amd,count=1", machine);
   ASSERT_TRUE(grant.ok()) << to_line(grant.error());
   EXPECT_THAT(paths(grant->nodes), Not(Contains("/dev/nvidia7")));

@@ -18,6 +18,7 @@ constexpr const char* kUsual = "/usr/lib/x86_64-linux-gnu/gbm/nvidia-drm_gbm.so"
 std::vector<std::string> backends(std::vector<std::string> capabilities,
                                   const GrantOptions& options = {}, bool elf32 = false) {
   Inventory inventory = gpu_machine(1);
+  inventory.files.emplace_back().name = "libcuda.so.570.133.20";
   DriverFile& file = inventory.files.emplace_back();
   file.name = "libnvidia-allocator.so.570.133.20";
   file.host_path = "/lib64/" + file.name;
