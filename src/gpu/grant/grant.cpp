@@ -284,7 +284,9 @@ void Granter::add_library(const DriverFile& file) {
     const std::string indirect = "libGLX_indirect.so.0";
     add_name(indirect, file.name, indirect);
   }
-  if (file.soname != kGbmLibrary) return;
+  bool is_backend = file.soname == kGbmLibrary &&
+                    scan::compare_versions(grant_.driver_version, kFirstGbmDriver) >= 0;
+  if (!is_backend) return;
   grant_.links.push_back({directory + "/gbm" + std::string(kGbmBackend), "../" + file.soname});
   if (has_screen()) add_gbm(file);
 }

@@ -16,11 +16,13 @@ using ::testing::IsEmpty;
 constexpr const char* kUsual = "/usr/lib/x86_64-linux-gnu/gbm/nvidia-drm_gbm.so";
 
 std::vector<std::string> backends(std::vector<std::string> capabilities,
-                                  const GrantOptions& options = {}, bool elf32 = false) {
+                                  const GrantOptions& options = {}, bool elf32 = false,
+                                  const std::string& version = "570.133.20") {
   Inventory inventory = gpu_machine(1);
-  inventory.files.emplace_back().name = "libcuda.so.570.133.20";
+  inventory.driver.module_version = inventory.driver.library_version = version;
+  inventory.files.emplace_back().name = "libcuda.so." + version;
   DriverFile& file = inventory.files.emplace_back();
-  file.name = "libnvidia-allocator.so.570.133.20";
+  file.name = "libnvidia-allocator.so." + version;
   file.host_path = "/lib64/" + file.name;
   file.soname = "libnvidia-allocator.so.1";
   file.capabilities = {"compute", "graphics", "display"};
@@ -47,6 +49,10 @@ TEST(Gbm, backend_is_where_each_distributions_libgbm_looks) {
 
 TEST(Gbm, backend_is_for_graphics_and_display) {
   EXPECT_THAT(backends({"compute"}), IsEmpty());
+}
+
+TEST(Gbm, a_driver_before_495_has_no_backend) {
+  EXPECT_THAT(backends({"graphics"}, {}, false, "470.256.02"), IsEmpty());
 }
 
 TEST(Gbm, links_of_the_image_are_followed) {
