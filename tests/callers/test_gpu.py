@@ -141,12 +141,12 @@ def test_ldconfig_works_and_a_commit_has_nothing_of_the_driver(started, site, en
     site.write(environment="grant")
     made = started(engine)
     seen = "/ldconfig -p -C /etc/ld.so.cache | grep -o 'libcuda.so.*'"
-    argv = made.argv_to_run("gpus", "sh", "-c", f"{seen}; readlink /usr/lib/libcuda.so; /ldconfig; echo $?; {seen}")
+    argv = made.argv_to_run("gpus", "sh", "-c", f"{seen}; readlink /usr/lib/libcuda.so; /ldconfig; echo status $?; {seen}")
     argv[argv.index("--rm"):argv.index("--rm") + 1] = [*VARIABLE, "--volume", "/sbin/ldconfig:/ldconfig:ro"]
     try:
         done = made.call(*argv)
         library = "/usr/local/nvidia/lib64/libcuda.so"
-        before, after = done.stdout.split("0\n")
+        before, after = done.stdout.split("status 0\n")
         assert done.returncode == 0 and f"libcuda.so.1 (libc6,x86-64) => {library}" in before, done
         assert f"libcuda.so (libc6,x86-64) => {library}" in before
         assert "libcuda.so.1 (libc6,x86-64) => " in after, done

@@ -36,20 +36,12 @@ def reference(binary):
     return f"localhost/amd-{name.strip('-')}:1"
 
 
-def write_layout(binaries, place):
-    """An OCI layout with an image for each binary, which is its only file."""
-    (place / "blobs/sha256").mkdir(parents=True)
-    entries = []
+def images_of(binaries):
+    """(reference, image) of each binary, which is its image's only file."""
     for binary in binaries:
         name = f"opt/kernels{binary.path.suffix}"
         layer = images.layer([images.directory("opt"), images.file(name, binary.path.read_bytes(), mode=0o755)])
-        image = images.build([layer], {"Cmd": [f"/{name}"]}, compression="none")
-        for digest, data in {**image.blobs, image.digest: image.manifest}.items():
-            (place / "blobs/sha256" / digest.removeprefix("sha256:")).write_bytes(data)
-        entries.append({"mediaType": image.media_type, "digest": image.digest, "size": len(image.manifest),
-                        "annotations": {"io.containerd.image.name": reference(binary)}})
-    (place / "index.json").write_text(json.dumps({"schemaVersion": 2, "manifests": entries}))
-    (place / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}')
+        yield reference(binary), images.build([layer], {"Cmd": [f"/{name}"]}, compression="none")
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +54,7 @@ def loaded(programs, accounts, session_directory):
             found = corpus(suite)
             berth = Berth(programs, accounts["root"], session_directory / f"amd-code-{suite}")
             with tempfile.TemporaryDirectory(dir=session_directory) as directory:
-                write_layout(found, pathlib.Path(directory))
+                images.write_layout(pathlib.Path(directory), images_of(found))
                 berth.ok("load", "--quiet", "--input", directory, timeout=300)
             made[suite] = found, berth
         return made[suite]

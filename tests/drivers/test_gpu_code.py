@@ -62,19 +62,12 @@ def reference(binary):
     return f"localhost/{binary.name.replace('/', '-').replace('.', '-')}:1"
 
 
-def write_layout(binaries, place):
-    """An OCI layout with an image for each binary."""
-    (place / "blobs/sha256").mkdir(parents=True)
-    base, entries = _base_layer(), []
+def images_of(binaries):
+    """(reference, image) of each binary."""
+    base = _base_layer()
     for binary in binaries:
         layer, program = _binary_layer(binary)
-        image = images.build([base, layer], {"Cmd": [program]}, compression="none")
-        for digest, data in {**image.blobs, image.digest: image.manifest}.items():
-            (place / "blobs/sha256" / digest.removeprefix("sha256:")).write_bytes(data)
-        entries.append({"mediaType": image.media_type, "digest": image.digest, "size": len(image.manifest),
-                        "annotations": {"io.containerd.image.name": reference(binary)}})
-    (place / "index.json").write_text(json.dumps({"schemaVersion": 2, "manifests": entries}))
-    (place / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}')
+        yield reference(binary), images.build([base, layer], {"Cmd": [program]}, compression="none")
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +80,7 @@ def loaded(programs, accounts, session_directory):
             found = corpus(version)
             berth = Berth(programs, accounts["root"], session_directory / f"gpu-code-{version}")
             with tempfile.TemporaryDirectory(dir=session_directory) as directory:
-                write_layout(found, pathlib.Path(directory))
+                images.write_layout(pathlib.Path(directory), images_of(found))
                 berth.ok("load", "--quiet", "--input", directory, timeout=300)
             made[version] = found, berth
         return made[version]

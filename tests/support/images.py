@@ -188,6 +188,19 @@ def build(layers, config=None, *, compression="gzip", flavour="oci", architectur
                  [digest_of(blob) for blob in blobs], diff_ids)
 
 
+def write_layout(place, named):
+    """Writes an OCI layout of [(reference, Image)] to the directory `place`."""
+    (place / "blobs/sha256").mkdir(parents=True)
+    entries = []
+    for reference, image in named:
+        for digest, data in {**image.blobs, image.digest: image.manifest}.items():
+            (place / "blobs/sha256" / digest.removeprefix("sha256:")).write_bytes(data)
+        entries.append({"mediaType": image.media_type, "digest": image.digest, "size": len(image.manifest),
+                        "annotations": {"io.containerd.image.name": reference}})
+    (place / "index.json").write_text(json.dumps({"schemaVersion": 2, "manifests": entries}))
+    (place / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}')
+
+
 def push_index(registry, name, tag, images, annotations=None):
     """Pushes an index (or Docker's list) of images for several architectures; returns its digest.
     `annotations`: a dict for each image."""
