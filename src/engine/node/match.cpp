@@ -238,6 +238,14 @@ Error refused(const match::Verdict& verdict, const image::Image& image) {
 
 constexpr std::string_view kOnGpus = "gpus";
 
+/// Whether the start itself refuses what this verdict is about, and says which of the image's files
+/// it is: of the driver in the image.
+bool is_left_to_the_start(const match::Verdict& verdict, const GpuWish& wish) {
+  const match::Clause* clause = verdict.decisive();
+  return wish.driver_mode == policy::DriverMode::image && clause != nullptr &&
+         clause->about == "driver";
+}
+
 void remember(const Context& context, const image::Image& image, match::Outcome outcome) {
   std::string path = doubt_path(context, image);
   bool fails = outcome == match::Outcome::fail;
@@ -266,7 +274,9 @@ Result<void> judge_unpacked(const Context& context, const GpuWish& wish, const i
   if (!verdict) return {};
   bool fails = verdict->outcome == match::Outcome::fail;
   remember(context, image, verdict->outcome);
-  if (fails && remarks == Remarks::refuse) return refused(*verdict, image);
+  if (fails && remarks == Remarks::refuse) {
+    return is_left_to_the_start(*verdict, wish) ? Result<void>() : refused(*verdict, image);
+  }
   for (const match::Clause& clause : verdict->clauses) {
     if (clause.outcome != match::Outcome::runs_but && clause.outcome != match::Outcome::fail) {
       continue;
@@ -285,6 +295,7 @@ Result<void> judge_present(const Context& context, const GpuWish& wish, const im
   bool fails = verdict->outcome == match::Outcome::fail;
   remember(context, image, verdict->outcome);
   if (fails || (strict && verdict->outcome != match::Outcome::pass)) {
+    if (!strict && is_left_to_the_start(*verdict, wish)) return {};
     return refused(*verdict, image);
   }
   return {};

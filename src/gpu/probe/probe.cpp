@@ -124,9 +124,11 @@ void judge_versions(const DriverRoot& root, Inventory& inventory) {
   } else if (driver.module_version.empty()) {
     problems.push_back("the NVIDIA kernel module is not loaded; try: modprobe nvidia");
   } else if (!driver.library_version.empty() && driver.library_version != driver.module_version) {
-    problems.push_back(fmt::format(
-        "driver files are {} but the kernel module is {}; try: reboot or reload the module",
-        driver.library_version, driver.module_version));
+    problems.insert(
+        problems.begin(),
+        fmt::format(
+            "driver files are {} but the kernel module is {}; try: reboot or reload the module",
+            driver.library_version, driver.module_version));
   }
   if (std::string text = differing_modules(root); !text.empty()) problems.push_back(text);
   bool is_loaded = !driver.module_version.empty();
