@@ -113,9 +113,10 @@ def test_an_upgrade_on_disk_is_noticed_and_said(berth, own_tree):
     assert found["driver"]["library_version"] == "580.65.06"
     first, *others = found["problems"]
     assert first == f"driver files are 580.65.06 but the kernel module is {VERSION}; try: reboot or reload the module"
-    # nvidia-smi and the 32-bit libraries are still the old ones.
-    smi, *others = others
-    assert smi == f"'{root}/usr/bin/nvidia-smi' is of driver {VERSION}, the libraries are of 580.65.06"
+    # The programs and the 32-bit libraries are still the old ones.
+    assert others[:2] == [f"'{root}/usr/bin/{name}' is of driver {VERSION}, the libraries are of 580.65.06"
+                          for name in ("nvidia-smi", "nvidia-cuda-mps-control")]
+    others = others[2:]
     assert len(others) == 2 and all(f": of driver {VERSION}, and its other files are of 580.65.06, ignoring it; "
                                     "try: install the driver again" in line for line in others), others
 
