@@ -231,6 +231,7 @@ class TestImagesOfAnotherDriver:
     def test_with_none_it_loads_its_own(self, berth, pushed, trees, bare, image, node):
         versions = [reachable_trees.driver(one).version for one in (image, node)]
         berth.ok("pull", "--quiet", pushed(image))
+        berth.run("--driver-root", trees(node).root, "gpu", "list")  # which warns of NVML
         line = berth.fail("--driver-root", trees(node).root, "run", "--rm", "--gpus", "all", "--gpu-driver", "none",
                           pushed(image), "/start")
         assert "user-land driver {} in the image, kernel module {}; try: --force".format(*versions) in line
