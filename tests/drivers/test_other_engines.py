@@ -30,7 +30,8 @@ def import_image(engine, world):
     if not root.exists():
         driver_images.make("plain", world.driver, root)
     if not archive.exists():
-        subprocess.run(["tar", "--numeric-owner", "-C", root, "-cf", archive, "."], check=True)
+        done = subprocess.run(["tar", "--numeric-owner", "-C", root, "-cf", archive, "."], check=False)
+        assert done.returncode in (0, 1)  # 1: another test has made a hard link to a file meanwhile
     engine.ok("import", archive, IMAGE)
 
 

@@ -237,6 +237,7 @@ def kept_name(version):
 @functools.cache
 def get(version):
     """The Corpus of a toolkit. Errors: toolkits.Unavailable."""
+    toolkits.real_drivers.check_all_asked()
     if not (kept.cache() / kept_name(version)).exists():
         toolkits.get(version)
     place = kept.directory(kept_name(version), functools.partial(_make, version))
