@@ -56,8 +56,8 @@ concept HasText = requires(const T& value, std::string_view text) {
   { from_json_text(text, std::type_identity<T>{}) } -> std::same_as<Result<T>>;
 };
 
-/// Fills a struct from one object, whose strings are moved into it. Used only by tables. Keeps the
-/// first error.
+/// Fills a struct from one object, and moves its strings into the struct. Used only by tables.
+/// Keeps the first error.
 class Reader {
  public:
   /// The arguments have to outlive the reader.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// AMD's processors and the generic ones, whose code runs on several.
+// AMD's processors, and the generic ones: their code runs on several.
 // Source: LLVM docs/AMDGPUUsage.rst, "AMDGPU Generic Processors", "Generic Processor Versioning"
 // (of all generic processors there is one version so far, with which each of its GPUs was added).
 #pragma once

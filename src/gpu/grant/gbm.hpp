@@ -13,7 +13,7 @@ namespace berth::gpu {
 
 inline constexpr std::string_view kGbmLibrary = "libnvidia-allocator.so.1";
 inline constexpr std::string_view kGbmBackend = "/nvidia-drm_gbm.so";
-/// The first driver whose library is a backend. Source: NVIDIA's release notes of 495.44.
+/// The first driver with a backend in this library. Source: NVIDIA's release notes of 495.44.
 inline constexpr std::string_view kFirstGbmDriver = "495";
 
 /// The directories of libgbm in Debian and Ubuntu; Fedora, RHEL and SUSE; Arch and Alpine.

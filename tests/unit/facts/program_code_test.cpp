@@ -45,7 +45,7 @@ struct Contents {
 
 constexpr uint64_t kAddress = 0x40'0000;
 
-/// A program whose sections are mapped at kAddress, with a table of its fat binaries.
+/// A program with sections at the address kAddress, and with a table of its fat binaries.
 ProgramCode code_of(const Contents& contents, bool addresses = true) {
   std::string fat, relocatable, wrappers;
   auto add = [&](std::string& section, std::string_view targets, uint32_t version) {
@@ -130,7 +130,7 @@ TEST(CodeOfAll, exact_targets_run_on_their_own_gpu_alone) {
               ElementsAre("p100", "p100f"));
 }
 
-// A sparse file whose fat binary has one code object of nearly 6 GB.
+// A sparse file, with one code object of nearly 6 GB in its fat binary.
 TEST(ProgramCode, a_library_of_six_gigabytes_costs_as_much_as_a_small_one) {
   constexpr uint64_t kSize = 6'000'000'000, kSection = 64, kContainer = 16, kMember = 64;
   std::string head = elf_with({{".nv_fatbin", container_of("80")}});

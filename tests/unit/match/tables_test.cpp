@@ -44,7 +44,7 @@ std::string ptx_table() {
   return out;
 }
 
-/// The targets with `suffix` whose code runs on a GPU: "`sm_80` `sm_86`".
+/// The targets with `suffix` that have code for a GPU: "`sm_80` `sm_86`".
 std::string targets_for(const node::NodeGpu& gpu, facts::GpuCode::Kind kind,
                         std::string_view suffix) {
   std::string out;
