@@ -24,9 +24,6 @@ inline constexpr std::string_view kLinkAnnotation = "dev.berth.link:";
 /// Additional entries for the container's loader cache, in the form of to_annotation(LoaderLine…).
 inline constexpr std::string_view kLoaderCacheAnnotation = "dev.berth.loader-cache";
 
-/// If present: a layer of the root has the links of /usr/lib to the driver's libraries.
-inline constexpr std::string_view kLayerLinksAnnotation = "dev.berth.links-in-layer";
-
 /// Makes the container's first process look for NVIDIA's compat package in its root, and put the
 /// libraries of the package first in the loader's cache if they fit. The value is
 /// to_annotation(CompatRequest).

@@ -237,7 +237,7 @@ Description describe_step(const PlaceLoaderFiles& s) {
   std::string verb = s.in_root ? "put" : "bind";
   return {"place_loader_files",
           verb + " a loader cache of its own at '/etc/ld.so.cache'",
-          {{"in_root", s.in_root ? "yes" : "no"}, {"makes_links", s.makes_links ? "yes" : "no"}}};
+          {{"in_root", s.in_root ? "yes" : "no"}}};
 }
 
 Description describe_step(const FillLoaderFiles& s) {

@@ -401,8 +401,7 @@ void Maker::loader_files() {
   if (lines != spec_.annotations.end()) loader_entries_ = oci::loader_entries_of(lines->second);
   auto compat = spec_.annotations.find(std::string(oci::kCompatAnnotation));
   if (compat != spec_.annotations.end()) compat_ = oci::compat_request_of(compat->second);
-  bool in_layer = spec_.annotations.contains(std::string(oci::kLayerLinksAnnotation));
-  if (fills_loader_files()) add(PlaceLoaderFiles{!spec_.root.readonly, !in_layer});
+  if (fills_loader_files()) add(PlaceLoaderFiles{!spec_.root.readonly});
 }
 
 void Maker::fill_loader_files() {

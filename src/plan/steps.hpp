@@ -177,8 +177,6 @@ struct PlaceLoaderFiles {
   /// true: the cache is a file in the root, which ldconfig can replace as usual. false, or if the
   /// root is not writable: the cache is a file in the container's state directory, bound read-only.
   bool in_root = true;
-  /// false: a layer of the root has the links of /usr/lib to the driver's libraries.
-  bool makes_links = true;
 };
 /// Writes the loader files: the image's content, with `entries` and, if it fits, the image's compat
 /// package (newer driver libraries). This reads files of the image, so it comes after the process

@@ -360,7 +360,7 @@ Result<Decision> decide(const Context& context, const Resolved& resolved, const 
                                 leasing, decision.spec, decision.driver, decision.provenance));
   TRY(add_mpi(context, {decision.id, request, image, view}, decision.spec, decision.provenance));
   TRY(check_nodes({decision.id, request, image, view}, decision.spec));
-  TRY(add_loader_places(context, view, decision.spec));
+  TRY(add_loader_places(context, decision.spec));
   TRY(add_container_marks(context, decision.spec));
   TRY(set_root(request, container_path(context.paths, id), decision));
   if (host_root) TRY(check_places(decision.spec, view));

@@ -65,7 +65,7 @@ Result<OwnCache> judge_loader_cache(const sys::Fd& etc, const Merged& below,
   return verdict;
 }
 
-Result<void> add_loader_places(const Context& context, const LayerView& image, oci::Spec& spec) {
+Result<void> add_loader_places(const Context& context, oci::Spec& spec) {
   auto lines = spec.annotations.find(std::string(oci::kLoaderCacheAnnotation));
   if (lines == spec.annotations.end() &&
       !spec.annotations.contains(std::string(oci::kCompatAnnotation))) {
@@ -80,11 +80,7 @@ Result<void> add_loader_places(const Context& context, const LayerView& image, o
   std::string name = "places-" + gpu::key_of_text(content);
   auto fill = [&](const sys::Fd& made) { return make_places(made, links); };
   TRY_CTX(gpu::publish_directory(parent, name, fill), "cannot prepare the loader's mount points");
-  bool added = add_lowest_layer(directory + "/" + name, spec);
-  // A link at /usr/lib hides the layer's directory.
-  if (added && TRY(image.real_path("/usr/lib")) == "/usr/lib") {
-    spec.annotations[std::string(oci::kLayerLinksAnnotation)] = "yes";
-  }
+  add_lowest_layer(directory + "/" + name, spec);
   return {};
 }
 

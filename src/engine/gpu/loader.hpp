@@ -7,7 +7,6 @@
 
 #include "base/result.hpp"
 #include "engine/context/context.hpp"
-#include "engine/image/layer_view.hpp"
 #include "engine/image/merged.hpp"
 #include "oci/runtime_spec.hpp"
 #include "scan/loader.hpp"
@@ -34,7 +33,7 @@ Result<OwnCache> judge_loader_cache(const sys::Fd& etc, const Merged& below,
 /// their names without a version. Files of the image hide the files of this layer, and none of them
 /// are written to the container's own layer. Does nothing for a container without granted
 /// libraries. See docs/decisions/0173.  Errors: io (the state directory).
-Result<void> add_loader_places(const Context& context, const LayerView& image, oci::Spec& spec);
+Result<void> add_loader_places(const Context& context, oci::Spec& spec);
 
 /// The entries that the loader of a container of this configuration needs beyond its image's cache.
 std::vector<scan::LoaderEntry> loader_entries_of(const oci::Spec& spec);

@@ -123,17 +123,14 @@ std::vector<std::string> copied_layers(const oci::Spec& spec) {
   return layers;
 }
 
-bool add_lowest_layer(const std::string& layer, oci::Spec& spec) {
-  bool added = false;
-  if (layer.empty()) return added;
+void add_lowest_layer(const std::string& layer, oci::Spec& spec) {
+  if (layer.empty()) return;
   for (oci::Mount& mount : spec.mounts) {
     if (mount.destination != "/" || mount.type != "overlay") continue;
     auto last = std::find_if(mount.options.rbegin(), mount.options.rend(),
                              [](const std::string& o) { return o.starts_with(kLowerOption); });
     mount.options.insert(last.base(), std::string(kLowerOption) + layer);
-    added = true;
   }
-  return added;
 }
 
 }  // namespace berth::engine

@@ -37,8 +37,7 @@ std::optional<RootfsDriver> rootfs_driver_of(const oci::Spec& spec);
 std::vector<std::string> copied_layers(const oci::Spec& spec);
 
 /// Adds the directory `layer`, which holds mount points, below all layers of the root of `spec`, so
-/// that the image's own files win. Does nothing and returns false if `layer` is empty or the root
-/// is not an overlay.
-bool add_lowest_layer(const std::string& layer, oci::Spec& spec);
+/// that the image's own files win. Does nothing if `layer` is empty or the root is not an overlay.
+void add_lowest_layer(const std::string& layer, oci::Spec& spec);
 
 }  // namespace berth::engine

@@ -288,9 +288,7 @@ Result<void> make_loader_files(const plan::Plan& plan, const sys::Fd& entry, Pre
 Result<void> place_loader_files(Inside& inside, const plan::PlaceLoaderFiles& step) {
   const Prepared& prepared = inside.prepared;
   LoaderHandles& loader = inside.loader;
-  if (step.makes_links) {
-    TRY_CTX(make_links(inside), "cannot make the links of the driver's libraries");
-  }
+  TRY_CTX(make_links(inside), "cannot make the links of the driver's libraries");
   loader.image_cache = open_for_all(inside.root, kCachePath, kMaxCache);
   if (step.in_root) {
     loader.cache =

@@ -88,14 +88,6 @@ TEST(Plan,
   EXPECT_EQ(find<FillLoaderFiles>(*make_exec(spec, {}, {})), nullptr);
 }
 
-TEST(Plan, leaves_the_links_of_the_drivers_libraries_to_a_layer_that_has_them) {
-  oci::Spec spec = base();
-  spec.annotations["dev.berth.loader-cache"] = "libcuda.so.1\t/n/libcuda.so.1\t771\n";
-  EXPECT_TRUE(find<PlaceLoaderFiles>(plan_of(spec))->makes_links);
-  spec.annotations["dev.berth.links-in-layer"] = "yes";
-  EXPECT_FALSE(find<PlaceLoaderFiles>(plan_of(spec))->makes_links);
-}
-
 TEST(Plan, keeps_the_groups_of_root_for_the_engine_alone_and_a_users_for_the_annotation) {
   oci::Spec spec = base();
   spec.process->user.additional_gids = {7};
