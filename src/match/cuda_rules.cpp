@@ -150,6 +150,10 @@ CodeFit fit_of(const GpuCode& code, const node::NodeGpu& gpu,
   return fit;
 }
 
+std::string_view first_number(std::string_view version) {
+  return version.substr(0, version.find('.'));
+}
+
 }  // namespace
 
 CodeFit best_fit(const std::vector<GpuCode>& codes, const node::NodeGpu& gpu,
@@ -191,9 +195,20 @@ std::string_view driver_of_cuda(std::string_view cuda) {
 
 std::string_view oldest_driver(std::string_view cuda) {
   std::string_view own = driver_of_cuda(cuda);
-  auto row = std::ranges::find(kMajorDrivers, cuda.substr(0, cuda.find('.')), &CudaDriver::cuda);
+  auto row = std::ranges::find(kMajorDrivers, first_number(cuda), &CudaDriver::cuda);
   if (row == kMajorDrivers.end()) return own;
   return !own.empty() && scan::compare_versions(own, row->driver) < 0 ? own : row->driver;
+}
+
+std::optional<bool> driver_works_with(std::string_view cuda, const node::NodeDriver& driver) {
+  std::string_view oldest = oldest_driver(cuda);
+  if (!oldest.empty()) return reaches_driver(driver.module_version, oldest);
+  if (driver.cuda_version.empty()) return std::nullopt;
+  if (scan::compare_versions(cuda, driver.cuda_version) <= 0) return true;
+  // Minor versions are compatible since CUDA 11, and every major version since then that is not in
+  // the tables is newer than these.
+  return scan::compare_versions(cuda, kMajorDrivers.back().cuda) > 0 &&
+         first_number(cuda) == first_number(driver.cuda_version);
 }
 
 std::string_view cuda_of_ptx(std::string_view isa) {
@@ -214,7 +229,7 @@ bool reaches_driver(std::string_view module, std::string_view oldest) {
 }
 
 std::string_view branch_of(std::string_view driver) {
-  return driver.substr(0, driver.find('.'));
+  return first_number(driver);
 }
 
 std::string gpu_word(const std::vector<GpuCode>& codes) {

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -87,6 +88,10 @@ std::string_view driver_of_cuda(std::string_view cuda);
 /// The oldest kernel module for a CUDA runtime: since CUDA 11 that of its major version, unless its
 /// own is older; before, its own. Empty: unknown.
 std::string_view oldest_driver(std::string_view cuda);
+
+/// Whether a kernel module works with a CUDA runtime: by oldest_driver(), or, if the runtime is
+/// newer than the tables, by the CUDA version of the driver. Nothing: neither is known.
+std::optional<bool> driver_works_with(std::string_view cuda, const node::NodeDriver& driver);
 
 /// The first CUDA version with drivers that read PTX of version `isa`, and the first of these
 /// drivers. Minor version compatibility does not include PTX. Empty: unknown.

@@ -257,10 +257,18 @@ bool Court::look_at_image_driver() {
 
 bool Court::look_at_host_driver() {
   std::string runtime = cuda();
-  std::string_view oldest = oldest_driver(runtime);
   const std::string& module = node_.driver.module_version;
-  if (oldest.empty()) return look_at_glibc();
-  if (reaches_driver(module, oldest)) {
+  if (runtime.empty() || is_older(runtime, kCudaDrivers.front().cuda)) return look_at_glibc();
+  std::optional<bool> works = driver_works_with(runtime, node_.driver);
+  if (!works) {
+    add_unknown("driver", Alike{.gpus = true}, [&] {
+      return Said{fmt::format(
+          "whether driver {} works with CUDA {} is not known: both are newer than Berth's tables",
+          module, runtime)};
+    });
+    return look_at_glibc();
+  }
+  if (*works) {
     add({"driver", tier_of_cuda()}, Outcome::pass,
         [&] { return Said{fmt::format("CUDA {} works with driver {}", runtime, module)}; });
     return look_at_glibc();
@@ -274,6 +282,12 @@ bool Court::look_at_host_driver() {
     return look_at_glibc();
   }
   add({"driver", tier_of_cuda()}, lost_driver(), [&] {
+    std::string_view oldest = oldest_driver(runtime);
+    if (oldest.empty()) {
+      return Said{fmt::format("CUDA {} needs a driver for CUDA {}; this node has {}, for CUDA {}",
+                              runtime, runtime, module, node_.driver.cuda_version),
+                  "take an entry for an older CUDA, or a node with a newer driver"};
+    }
     Lost lost = lost_with(oldest);
     std::string more =
         lost.driver.empty() ? "" : fmt::format(", and its {} needs {}", lost.what, lost.driver);

@@ -289,6 +289,25 @@ TEST(JudgeDriver, a_newer_cuda_is_refused_where_gpus_are_meant) {
   EXPECT_EQ(judge(image, old, {UserLand::host, false}).outcome, Outcome::runs_but);
 }
 
+TEST(JudgeDriver, a_cuda_newer_than_the_tables_is_compared_with_that_of_the_driver) {
+  node::Profile node = node_of("gpu=sm_90 driver=580.65.06");
+  node.driver.cuda_version = "13.0";
+  Verdict verdict = judge(candidate({{"cuda", "99.0"}}), node, {UserLand::host, true});
+  EXPECT_EQ(verdict.outcome, Outcome::fail);
+  EXPECT_EQ(clause(verdict).reason,
+            "CUDA 99.0 needs a driver for CUDA 99.0; this node has 580.65.06, for CUDA 13.0");
+  node.driver.module_version = "900.10";
+  node.driver.cuda_version = "99.1";
+  EXPECT_EQ(judge(candidate({{"cuda", "99.0"}}), node, {}).outcome, Outcome::pass);
+  EXPECT_EQ(judge(candidate({{"cuda", "99.3"}}), node, {}).outcome, Outcome::pass);
+  EXPECT_EQ(judge(candidate({{"cuda", "100.0"}}), node, {UserLand::host, true}).outcome,
+            Outcome::fail);
+  node.driver.cuda_version = "";
+  verdict = judge(candidate({{"cuda", "99.0"}}), node, {});
+  EXPECT_EQ(verdict.outcome, Outcome::unknown);
+  EXPECT_EQ(judge(candidate({{"cuda", "5.5"}}), node, {}).outcome, Outcome::pass);
+}
+
 TEST(JudgeDriver, the_compiler_of_the_code_tells_the_driver_that_it_needs) {
   Candidate image = candidate({});
   image.found.emplace();
