@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 #include <unordered_map>
+#include <utility>
 
 #include "base/text.hpp"
 
@@ -66,6 +68,15 @@ std::string plain(const std::string& path) {
   return out.empty() ? "/" : out;
 }
 
+/// Removes the text before `separator`, and that, from `text`, and returns it; all of it if there
+/// is no separator.
+std::string_view take_until(std::string_view& text, char separator) {
+  size_t end = std::min(text.find(separator), text.size());
+  std::string_view taken = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return taken;
+}
+
 struct AddedMount {
   std::string destination;  ///< in the form of plain()
   std::ptrdiff_t depth = 0;
@@ -102,20 +113,23 @@ void add_mounts(const std::vector<Mount>& mounts, Spec& spec) {
 
 void add_loader_entries(const std::vector<LoaderLine>& added, Spec& spec) {
   if (added.empty()) return;
+  std::set<std::pair<std::string_view, int32_t>> names;
+  for (const LoaderLine& entry : added) names.emplace(entry.soname, entry.flags);
   std::string& text = spec.annotations[std::string(kLoaderCacheAnnotation)];
   std::vector<LoaderLine> entries = loader_entries_of(text);
-  for (const LoaderLine& entry : added) {
-    std::erase_if(entries, [&](const LoaderLine& old) {
-      return old.soname == entry.soname && old.flags == entry.flags;
-    });
-    entries.push_back(entry);
-  }
+  std::erase_if(entries, [&](const LoaderLine& old) {
+    return names.contains({std::string_view(old.soname), old.flags});
+  });
+  entries.insert(entries.end(), added.begin(), added.end());
   text = to_annotation(entries);
 }
 
+// A plain loop: this is called for hundreds of names in a start.
 bool has_control(std::string_view text) {
-  return std::ranges::any_of(
-      text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+  for (char c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -203,13 +217,17 @@ std::string to_annotation(const std::vector<LoaderLine>& entries) {
 
 std::vector<LoaderLine> loader_entries_of(std::string_view annotation) {
   std::vector<LoaderLine> entries;
-  for (std::string_view line : split(annotation, '\n')) {
-    auto parts = split(line, '\t');
-    if (parts.size() != 3 || parts[0].empty() || !parts[1].starts_with('/')) continue;
-    auto flags = parse_i64(parts[2]);
+  entries.reserve(static_cast<size_t>(std::ranges::count(annotation, '\n')));
+  while (!annotation.empty()) {
+    std::string_view line = take_until(annotation, '\n');
+    std::string_view soname = take_until(line, '\t');
+    std::string_view path = take_until(line, '\t');
+    auto flags = parse_i64(line);
+    if (soname.empty() || !path.starts_with('/') || has_control(soname) || has_control(path)) {
+      continue;
+    }
     if (!flags || *flags < INT32_MIN || *flags > INT32_MAX) continue;
-    if (has_control(parts[0]) || has_control(parts[1])) continue;
-    entries.push_back({std::string(parts[0]), std::string(parts[1]), static_cast<int32_t>(*flags)});
+    entries.push_back({std::string(soname), std::string(path), static_cast<int32_t>(*flags)});
   }
   return entries;
 }

@@ -26,6 +26,7 @@ class Report final : public Log {
 
   void warn(const std::string& text) override;
   void debug(const std::string& text) override;
+  bool is_debug() const override { return verbosity_ == Verbosity::debug; }
 
   /// For main only. Verbosity::debug adds the origin of the error.
   void error(const Error& error);

@@ -219,8 +219,10 @@ Result<void> add_granted(const Context& context, const gpu::Choice& choice,
   grant_options.selected = &selected;
   gpu::Grant grant = TRY(gpu::make_grant(choice.request, inventory, grant_options));
   gpu::leave_out_denied(grant);
-  for (const gpu::Reason& reason : grant.reasons) {
-    context.log.debug(reason.kind + " " + reason.object + ": " + reason.why);
+  if (context.log.is_debug()) {
+    for (const gpu::Reason& reason : grant.reasons) {
+      context.log.debug(reason.kind + " " + reason.object + ": " + reason.why);
+    }
   }
   if (grant.synthetic) context.log.warn("the driver tree is synthetic: these are not real GPUs");
   warn_of(grant.warnings, context);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include <set>
+#include <utility>
 
 #include "engine/image/rootfs_driver.hpp"
 #include "gpu/place/publish.hpp"
@@ -88,8 +89,8 @@ std::vector<scan::LoaderEntry> loader_entries_of(const oci::Spec& spec) {
   std::vector<scan::LoaderEntry> entries;
   auto lines = spec.annotations.find(std::string(oci::kLoaderCacheAnnotation));
   if (lines == spec.annotations.end()) return entries;
-  for (const auto& line : oci::loader_entries_of(lines->second)) {
-    entries.push_back({line.soname, line.path, line.flags});
+  for (auto& line : oci::loader_entries_of(lines->second)) {
+    entries.push_back({std::move(line.soname), std::move(line.path), line.flags});
   }
   return entries;
 }

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#include <deque>
+#include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
@@ -36,12 +36,37 @@ Result<bool> is_opaque(const sys::Fd& directory) {
   return false;
 }
 
-void push_front(std::deque<std::string>& pending, std::string_view path) {
-  auto parts = split(path, '/');
-  for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
-    if (!part->empty() && *part != ".") pending.emplace_front(*part);
-  }
+void drop_last(std::string& path) {
+  if (!path.empty()) path.erase(path.rfind('/'));
 }
+
+/// The names of a path, one after the other.
+class Parts {
+ public:
+  explicit Parts(std::string_view path) : text_(path) {}
+
+  /// Empty: there is none left. Valid until put_before().
+  std::string_view next() {
+    while (at_ < text_.size()) {
+      size_t end = std::min(text_.find('/', at_), text_.size());
+      std::string_view part = std::string_view(text_).substr(at_, end - at_);
+      at_ = end + 1;
+      if (!part.empty() && part != ".") return part;
+    }
+    return {};
+  }
+
+  /// The target of a link comes before what is left.
+  void put_before(std::string_view target) {
+    std::string rest = at_ < text_.size() ? text_.substr(at_) : "";
+    text_.assign(target).append("/").append(rest);
+    at_ = 0;
+  }
+
+ private:
+  std::string text_;
+  size_t at_ = 0;
+};
 
 }  // namespace
 
@@ -83,8 +108,9 @@ void LayerView::remember(const std::string& path, const SharedDirectory& directo
   constexpr size_t kMostHandles = 128;
   constexpr size_t kMostPaths = 1024;
   size_t handles = directory ? directory->size() : 0;
-  if (handles_ + handles > kMostHandles || known_.size() >= kMostPaths) {
+  if (handles_ + handles > kMostHandles || known_.size() + real_.size() >= kMostPaths) {
     known_.clear();
+    real_.clear();
     handles_ = 0;
   }
   handles_ += handles;
@@ -137,53 +163,47 @@ Result<LayerView::Entry> LayerView::look_below(const Directory& directory, const
   return entry;
 }
 
-/// The result of a path walk: the entry, and the components of the path with links resolved.
+/// The result of a path walk: the entry, and its absolute path with links resolved.
 struct LayerView::Walked {
   Entry entry;
-  std::vector<std::string> names;
+  std::string path;  ///< "" is the root
 };
 
 Result<LayerView::Walked> LayerView::walk(std::string_view path) const {
-  std::deque<std::string> pending;
-  push_front(pending, path);
+  Parts pending(path);
   std::vector<SharedDirectory> stack;  // the directories from the root to here, for ".."
   stack.push_back(TRY(root()));
   Walked walked;
-  auto& names = walked.names;  // of the directories on the stack, without the root
+  std::string& here = walked.path;  // the last directory of the stack
   int links = 0;
-  while (!pending.empty()) {
-    std::string name = std::move(pending.front());
-    pending.pop_front();
-    if (name == "..") {
+  for (auto part = pending.next(); !part.empty(); part = pending.next()) {
+    if (part == "..") {
       if (stack.size() == 1) continue;
       stack.pop_back();
-      names.pop_back();
+      drop_last(here);
       continue;
     }
-    std::string here = names.empty() ? "" : "/" + join(names, "/");
+    std::string name(part);
     Entry entry = TRY(look_below(*stack.back(), here, name));
     if (entry.type == Type::directory) {
       stack.push_back(std::move(entry.directory));
-      names.push_back(std::move(name));
+      here.append("/").append(name);
     } else if (entry.link && ++links <= kMaxLinks) {
       std::string target = TRY(sys::read_link(entry.parent, name));
       if (target.starts_with('/')) {
         stack.erase(stack.begin() + 1, stack.end());
-        names.clear();
+        here.clear();
       }
-      push_front(pending, target);
+      pending.put_before(target);
     } else {
       // A link loop has no target, and only a directory has entries.
-      bool is_last = pending.empty() && !entry.link;
-      names.push_back(std::move(name));
-      for (std::string& rest : pending) {
-        if (rest != "..") {
-          names.push_back(std::move(rest));
-        } else if (!names.empty()) {
-          names.pop_back();
-        }
+      bool is_found = !entry.link;
+      here.append("/").append(name);
+      for (auto rest = pending.next(); !rest.empty(); rest = pending.next()) {
+        is_found = false;
+        rest == ".." ? drop_last(here) : void(here.append("/").append(rest));
       }
-      if (is_last) walked.entry = std::move(entry);
+      if (is_found) walked.entry = std::move(entry);
       return walked;
     }
   }
@@ -194,13 +214,26 @@ Result<LayerView::Walked> LayerView::walk(std::string_view path) const {
 
 Result<LayerView::Entry> LayerView::resolve(std::string_view path) const {
   Walked walked = TRY(walk(path));
-  walked.entry.path = "/" + join(walked.names, "/");
+  walked.entry.path = walked.path.empty() ? "/" : std::move(walked.path);
   return std::move(walked.entry);
 }
 
 Result<std::string> LayerView::real_path(std::string_view path) const {
-  Walked walked = TRY(walk(path));
-  return "/" + join(walked.names, "/");
+  size_t slash = path.rfind('/');
+  std::string_view directory = path.substr(0, slash);
+  std::string name(slash == path.npos ? "" : path.substr(slash + 1));
+  if (name.empty() || name == "." || name == "..") return TRY(resolve(path)).path;
+  auto known = real_.find(directory);
+  if (known == real_.end()) {
+    Walked walked = TRY(walk(directory));
+    RealDirectory found{std::move(walked.path), std::move(walked.entry.directory)};
+    known = real_.emplace(directory, std::move(found)).first;
+  }
+  const RealDirectory here = known->second;  // look_below() may forget it
+  std::string real = here.path + "/" + name;
+  if (!here.directory) return real;
+  Entry entry = TRY(look_below(*here.directory, here.path, name));
+  return entry.link ? TRY(resolve(path)).path : std::move(real);
 }
 
 Result<LayerView::Type> LayerView::look_up(std::string_view path) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -100,6 +101,12 @@ class LayerView {
   /// hundred paths in a few directories.
   mutable std::map<std::string, SharedDirectory> known_;
   mutable size_t handles_ = 0;  ///< of them all
+  struct RealDirectory {
+    std::string path;           ///< with links resolved; "" is the root
+    SharedDirectory directory;  ///< nullptr: there is none
+  };
+  /// By the path that real_path() was given: a driver has dozens of files in a directory.
+  mutable std::map<std::string, RealDirectory, std::less<>> real_;
 };
 
 /// A view of layers as a tree, for library searches.

@@ -9,17 +9,30 @@
 
 namespace berth::gpu {
 
+namespace {
+
+/// Without "//", "/./" and "/../", and without '/' at the end.
+std::string tidy(const std::string& path) {
+  bool is_tidy = path.starts_with('/') && !path.ends_with('/') && path.find("//") == path.npos &&
+                 path.find("/.") == path.npos;
+  if (is_tidy) return path;
+  std::string normal = std::filesystem::path(path).lexically_normal();
+  if (normal.ends_with('/')) normal.pop_back();
+  return normal;
+}
+
+}  // namespace
+
 std::vector<UserMount> user_mounts(const oci::Spec& spec, const RealPath& real_path) {
   std::vector<UserMount> found;
   for (const oci::Mount& mount : spec.mounts) {
     const auto& options = mount.options;
     bool is_bind = mount.type == "bind" || std::ranges::find(options, "bind") != options.end() ||
                    std::ranges::find(options, "rbind") != options.end();
-    std::string tidy = std::filesystem::path(mount.destination).lexically_normal();
-    if (tidy.ends_with('/')) tidy.pop_back();
+    std::string path = tidy(mount.destination);
     // A mount that is not of the host matters only if it covers an earlier host mount.
-    if (tidy.empty() || (!is_bind && found.empty())) continue;
-    found.push_back({real_path(tidy), is_bind ? mount.source : ""});
+    if (path.empty() || (!is_bind && found.empty())) continue;
+    found.push_back({real_path(path), is_bind ? mount.source : ""});
   }
   return found;
 }
@@ -80,7 +93,7 @@ Result<std::vector<std::string>> fit_places(std::vector<oci::Mount>& given,
 Result<void> check_devices(std::span<const oci::Device> devices,
                            const std::vector<UserMount>& mounts, const IsDevice& is_device) {
   for (const oci::Device& device : devices) {
-    std::string path = std::filesystem::path(device.path).lexically_normal();
+    std::string path = tidy(device.path);
     const UserMount* over = mount_over(mounts, path);
     if (over == nullptr) continue;
     if (is_device(over->source, path.substr(over->destination.size()), device)) continue;
