@@ -13,6 +13,7 @@ bool is_part_of(std::string_view part, std::string_view whole) {
 /// Whether `one` belongs to the requester's group.
 bool is_of_group(const Occupancy& occupancy, const Holding& one) {
   bool same = !occupancy.group.empty() && one.group == occupancy.group;
+  same = same || (!occupancy.given_by.empty() && one.group.starts_with(occupancy.given_by));
   return same && (occupancy.all_users || one.user == occupancy.user);
 }
 

@@ -30,10 +30,11 @@ inline bool is_outside(const Holding& one) {
 
 struct Occupancy {
   std::vector<Holding> held;
-  std::string group;             ///< the requester's group; holdings of the same group are not an
-                                 ///< obstacle
-  uid_t user = 0;                ///< the requester's user id; a group belongs to one user
-  bool all_users = false;        ///< the requester is root: its group may have members of any user
+  std::string group;       ///< the requester's group; holdings of the same group are not an
+                           ///< obstacle
+  uid_t user = 0;          ///< the requester's user id; a group belongs to one user
+  bool all_users = false;  ///< the requester is root: its group may have members of any user
+  std::string given_by{};  ///< holders whose group begins so have given the GPUs to the requester
   std::vector<std::string> own;  ///< keys that the requester holds, and keeps if possible
   std::vector<int> near;         ///< NUMA nodes of the requested processors; empty: no preference
 };

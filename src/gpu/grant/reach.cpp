@@ -110,17 +110,18 @@ void take_plain_gpus(std::vector<std::string>& names, const std::vector<std::str
   constexpr std::string_view kKind = "nvidia.com/gpu=";
   using Want = Request::Want;
   auto is_plain = [&](const std::string& name) {
-    return name.starts_with(kKind) && !std::ranges::binary_search(defined, name);
+    return name.starts_with(kOwnCdiKind) ||
+           (name.starts_with(kKind) && !std::ranges::binary_search(defined, name));
   };
   for (const std::string& name : names) {
     if (!is_plain(name)) continue;
-    std::string id = id_of_cdi_device(name.substr(kKind.size()));
+    std::string id = id_of_cdi_device(name.substr(name.find('=') + 1));
     if (id == "all") request.want = Want::all;
     if (request.want != Want::all) {
       request.want = Want::devices;
       request.devices.push_back(std::move(id));
     }
-    request.vendor = Vendor::nvidia;
+    if (name.starts_with(kKind)) request.vendor = Vendor::nvidia;
     if (request.source.empty()) request.source = source;
   }
   if (request.want == Want::all) request.devices.clear();

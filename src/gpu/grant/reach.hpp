@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.hpp"
@@ -11,9 +12,13 @@
 
 namespace berth::gpu {
 
-/// Moves to `request` those of `names` that no CDI file defines but that name GPUs:
-/// "nvidia.com/gpu=0" is GPU 0. `defined`: the names that the files define, sorted; `source`: where
-/// the names come from, for messages.
+/// The kind of Berth's own CDI names: "berth.dev/gpu=GPU-…". Berth always resolves them by its
+/// inventory; a CDI file defines them for other runtimes only.
+inline constexpr std::string_view kOwnCdiKind = "berth.dev/gpu=";
+
+/// Moves to `request` those of `names` that name GPUs: all of kOwnCdiKind, and others that no CDI
+/// file defines: "nvidia.com/gpu=0" is GPU 0. `defined`: the names that the files define, sorted;
+/// `source`: where the names come from, for messages.
 void take_plain_gpus(std::vector<std::string>& names, const std::vector<std::string>& defined,
                      const std::string& source, Request& request);
 

@@ -34,6 +34,7 @@ namespace berth::gpu {
 namespace {
 
 constexpr size_t kLongestNote = 4 * kRecordSize;
+constexpr const char* kAnnotation = "an annotation";
 
 using Strings = std::vector<std::string>;
 
@@ -144,7 +145,7 @@ Result<std::optional<cdi::Index>> Injector::look_up_names(Choice& choice) const 
   for (const auto& device : index.devices) defined.push_back(device.name);
   for (const auto& fault : index.unavailable) defined.push_back(fault.object);
   std::ranges::sort(defined);
-  take_plain_gpus(choice.cdi_names, defined, "an annotation", choice.request);
+  take_plain_gpus(choice.cdi_names, defined, kAnnotation, choice.request);
   return std::optional<cdi::Index>(std::move(index));
 }
 
@@ -251,15 +252,21 @@ Result<std::optional<oci::DeviceNode>> node_of(const policy::Given& given) {
   return std::optional<oci::DeviceNode>(std::move(node));
 }
 
-/// Containers of one pod share their GPUs.
-std::string group_of(const oci::Spec& spec, const std::string& container) {
+/// The id of the pod's sandbox; empty if the container is in no pod.
+std::string sandbox_of(const oci::Spec& spec) {
   // podman also copies annotations of images, which must not choose the group.
-  if (spec.annotations.contains("io.container.manager")) return container;
+  if (spec.annotations.contains("io.container.manager")) return {};
   for (const char* name : {"io.kubernetes.cri.sandbox-id", "io.kubernetes.cri-o.SandboxID"}) {
     auto found = spec.annotations.find(name);
     if (found != spec.annotations.end() && !found->second.empty()) return found->second;
   }
-  return container;
+  return {};
+}
+
+/// Containers of one pod share their GPUs.
+std::string group_of(const oci::Spec& spec, const std::string& container) {
+  std::string sandbox = sandbox_of(spec);
+  return sandbox.empty() ? container : sandbox;
 }
 
 /// Processes on NVIDIA's GPUs; empty if the driver cannot be asked.
@@ -296,6 +303,9 @@ Result<std::vector<Selected>> Injector::lease(const Choice& choice, const Invent
   Request request = choice.request;
   request.exclusive = policy_.exclusive;
   Chooser chooser(std::move(request), inventory, std::move(beside));
+  // A pod's own variables must not lead to GPUs of another pod.
+  bool by_name = choice.request.want == Request::Want::none || choice.request.source == kAnnotation;
+  if (by_name && !sandbox_of(spec_).empty()) chooser.given_by_kubelet();
   if (!chooser.wants_any()) return chooser.selected();
   Wanted wanted = TRY(chooser.wanted());
   if (policy_.outside_processes && chooser.minds_others(wanted))

@@ -80,6 +80,22 @@ Result<void> Chooser::check_beside(const Occupancy& occupancy) const {
   return {};
 }
 
+namespace {
+
+/// Whether berth-node holds one of `keys` for one pod alone.
+bool is_given_whole(const Holders& holders, const std::vector<std::string>& keys) {
+  return std::ranges::any_of(holders.leases, [&](const KnownLease& one) {
+    const std::string& group = one.lease.group;
+    if (!group.starts_with(kKubeletGroup) || group.starts_with(kKubeletShares)) return false;
+    return std::ranges::any_of(one.lease.keys, [&](const std::string& key) {
+      return std::ranges::any_of(keys,
+                                 [&](const std::string& ours) { return overlaps(key, ours); });
+    });
+  });
+}
+
+}  // namespace
+
 Result<void> Chooser::choose(const Holders& holders, Lease& lease) {
   if (!group_.empty()) lease.group = group_;
   Wanted all = TRY(wanted());
@@ -88,6 +104,7 @@ Result<void> Chooser::choose(const Holders& holders, Lease& lease) {
   Asking asking{lease.group, std::move(keys)};
   asking.own_lease = own_lease_;
   asking.outside = outside_.holdings(holders.leases);
+  if (by_kubelet_) asking.given_by = kKubeletGroup;
   Occupancy occupancy = occupancy_of(holders, std::move(asking));
   occupancy.near = near_;
   occupancy.own = own_;
@@ -98,7 +115,7 @@ Result<void> Chooser::choose(const Holders& holders, Lease& lease) {
     bool has = std::ranges::find(lease.keys, key) != lease.keys.end();
     if (!has) lease.keys.push_back(key);
   }
-  lease.exclusive = request_.exclusive;
+  lease.exclusive = request_.exclusive || (by_kubelet_ && is_given_whole(holders, lease.keys));
   return {};
 }
 

@@ -27,6 +27,9 @@ class Chooser {
   Result<Wanted> wanted() const { return wanted_of(request_, inventory_); }
   /// Among equal GPUs, choose() prefers those at these NUMA nodes.
   void prefer(std::vector<int> nodes) { near_ = std::move(nodes); }
+  /// The container's GPUs were chosen by the kubelet, for which berth-node holds leases: they are
+  /// no obstacle, and the container's lease is exclusive if they are for whole GPUs.
+  void given_by_kubelet() { by_kubelet_ = true; }
   /// The container keeps the GPUs of `lease`, as far as it may get them.
   void keep(const HeldLease& lease) {
     own_ = lease.lease().keys;
@@ -59,6 +62,7 @@ class Chooser {
   std::vector<std::string> own_;
   std::string own_lease_;
   Outside outside_;
+  bool by_kubelet_ = false;
   std::string group_;  ///< set by share(); empty: the lease's own group
   std::vector<Selected> selected_;
 };

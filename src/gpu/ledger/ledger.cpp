@@ -356,6 +356,15 @@ Result<void> Ledger::set_life(HeldLease& held, Life life) const {
   return {};
 }
 
+Result<void> Ledger::set_name(HeldLease& held, std::string name) const {
+  Lock locked = TRY(lock());
+  Lease lease = held.now();
+  lease.name = std::move(name);
+  TRY(rewrite(held, lease));
+  held.lease_ = std::move(lease);
+  return {};
+}
+
 Result<void> Ledger::widen(HeldLease& held, const Choose& choose) const {
   BERTH_ASSERT(!held.before_);
   Here here = TRY(look_around());

@@ -125,6 +125,8 @@ class Ledger {
 
   /// Records the process on which the container's life depends.
   Result<void> set_life(HeldLease& lease, Life life) const;
+  /// Changes the name for people.  Errors: usage (too long), io.
+  Result<void> set_name(HeldLease& lease, std::string name) const;
   /// Adds the GPUs that `choose` picks to the lease until finish() is called; without finish(), the
   /// destructor restores the old GPUs. `choose` gets all holders, this lease included.
   Result<void> widen(HeldLease& lease, const Choose& choose) const;
@@ -156,6 +158,7 @@ struct Asking {
   uint64_t number = UINT64_MAX;       ///< its number in the queue
   std::string own_lease = {};         ///< the file of the lease that it has already and may keep
   std::vector<Holding> outside = {};  ///< holdings without a lease
+  std::string given_by = {};          ///< as in Occupancy
 };
 
 /// The obstacles: leases, holdings without a lease, and reservations for earlier requests in the

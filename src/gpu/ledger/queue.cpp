@@ -101,6 +101,7 @@ void keep_for(const KnownTicket& waiting, const std::vector<std::string>& wanted
 Occupancy occupancy_of(const Holders& holders, Asking asking) {
   Occupancy occupancy;
   occupancy.group = std::move(asking.group);
+  occupancy.given_by = std::move(asking.given_by);
   occupancy.user = sys::effective_uid();
   occupancy.all_users = occupancy.user == 0 && sys::in_initial_user_namespace();
   std::vector<Holding> own;

@@ -39,6 +39,13 @@ struct MpsUse {
 /// The engine of leases that berth-mps itself holds.
 inline constexpr const char* kMpsEngine = "berth-mps";
 
+/// The engine of leases that berth-node holds for what the kubelet has given to pods, and how their
+/// groups begin. The container that gets the GPUs then takes a lease of its own beside it.
+inline constexpr const char* kKubeletEngine = "berth-node";
+inline constexpr std::string_view kKubeletGroup = "kubelet:";
+/// Continues kKubeletGroup for devices of which each is a share of a GPU.
+inline constexpr std::string_view kKubeletShares = "kubelet:shares:";
+
 /// The lease of a container's GPUs.
 struct Lease {
   std::string container;          ///< its id
