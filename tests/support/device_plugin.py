@@ -26,7 +26,8 @@ PROTO = pathlib.Path(__file__).with_suffix(".proto")
 def messages(proto=PROTO):
     """{name: class} of the messages in a .proto file."""
     with tempfile.NamedTemporaryFile() as out:
-        subprocess.run(["protoc", f"--proto_path={proto.parent}", f"--descriptor_set_out={out.name}", proto], check=True)
+        subprocess.run(["protoc", f"--proto_path={proto.parent}", f"--descriptor_set_out={out.name}", proto],
+                       check=True)
         files = descriptor_pb2.FileDescriptorSet.FromString(pathlib.Path(out.name).read_bytes())
     pool = descriptor_pool.DescriptorPool()
     for file in files.file:

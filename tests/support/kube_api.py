@@ -42,8 +42,11 @@ class Api:
     def _open(self, method, path, body=None, kind="application/json", timeout=30):
         connection = http.client.HTTPSConnection(self.server.hostname, self.server.port, context=self.context,
                                                  timeout=timeout)
-        headers = {"Accept": "application/json, */*", **({"Authorization": f"Bearer {self.token}"} if self.token else {}),
-                   **({"Content-Type": kind} if body is not None else {})}
+        headers = {"Accept": "application/json, */*"}
+        if self.token:
+            headers["Authorization"] = f"Bearer {self.token}"
+        if body is not None:
+            headers["Content-Type"] = kind
         connection.request(method, path, json.dumps(body) if body is not None else None, headers)
         return connection, connection.getresponse()
 
@@ -139,4 +142,5 @@ class Api:
                           + "\n".join(self.events(name, namespace)))
 
     def wait_gone(self, kind, name, timeout=60, namespace=None):
-        wait_until(lambda: self.get(kind, name, namespace) is None, timeout, 0.1, lambda: f"{kind} {name} is still there")
+        wait_until(lambda: self.get(kind, name, namespace) is None, timeout, 0.1,
+                   lambda: f"{kind} {name} is still there")

@@ -43,7 +43,8 @@ class Authority:
         return subprocess.run(["openssl", *map(str, words)], check=True, capture_output=True, **options).stdout
 
     def found(self):
-        self._openssl("req", "-x509", *self._key("ca"), "-days", "30", "-subj", "/CN=berth-tests", "-out", self.certificate)
+        self._openssl("req", "-x509", *self._key("ca"), "-days", "30", "-subj", "/CN=berth-tests",
+                      "-out", self.certificate)
 
     def _key(self, name):
         return ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout",
@@ -74,8 +75,8 @@ class Cluster:
         self.apiserver = Daemon("kube-apiserver", self._apiserver_words(), self.directory)
         self.scheduler = Daemon("kube-scheduler", self._client_words("scheduler"), self.directory)
         self.controller_manager = Daemon("kube-controller-manager", [
-            *self._client_words("controller-manager"), f"--service-account-private-key-file={self.directory}/accounts.key",
-            f"--root-ca-file={self.ca}", "--node-monitor-period=1s"], self.directory)
+            *self._client_words("controller-manager"), f"--root-ca-file={self.ca}", "--node-monitor-period=1s",
+            f"--service-account-private-key-file={self.directory}/accounts.key"], self.directory)
         self.daemons = [self.etcd, self.apiserver, self.scheduler, self.controller_manager, *self.node.daemons]
         self.api = None
 
@@ -91,8 +92,8 @@ class Cluster:
         return [self.parts.program("kube-apiserver"), f"--etcd-servers=http://127.0.0.1:{ETCD_PORT}",
                 "--bind-address=0.0.0.0", f"--advertise-address={ADDRESS}", f"--secure-port={PORT}",
                 f"--tls-cert-file={place}/apiserver.crt", f"--tls-private-key-file={place}/apiserver.key",
-                f"--client-ca-file={self.ca}", f"--token-auth-file={place}/tokens.csv", "--authorization-mode=Node,RBAC",
-                "--enable-admission-plugins=NodeRestriction", "--allow-privileged=true",
+                f"--client-ca-file={self.ca}", f"--token-auth-file={place}/tokens.csv", "--allow-privileged=true",
+                "--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction",
                 f"--service-cluster-ip-range={SERVICES}", f"--cert-dir={place}/apiserver",
                 f"--kubelet-client-certificate={place}/apiserver-to-kubelet.crt",
                 f"--kubelet-client-key={place}/apiserver-to-kubelet.key",
@@ -102,8 +103,8 @@ class Cluster:
                 f"--service-account-signing-key-file={place}/accounts.key", *self.more]
 
     def _client_words(self, name):
-        return [self.parts.program(f"kube-{name}"), f"--kubeconfig={self.directory}/{name}.conf", "--leader-elect=false",
-                "--bind-address=127.0.0.1", f"--cert-dir={self.directory}/{name}"]
+        return [self.parts.program(f"kube-{name}"), f"--kubeconfig={self.directory}/{name}.conf",
+                "--leader-elect=false", "--bind-address=127.0.0.1", f"--cert-dir={self.directory}/{name}"]
 
     def kubeconfig(self, name, user):
         """The file NAME.conf for a user {"token": …} or {"client-certificate": …, "client-key": …}."""
@@ -177,8 +178,10 @@ class Cluster:
                               env={**os.environ, "HOME": str(self.directory)}, **options).stdout
 
     def service_account(self, name, *rules, namespace="default"):
-        """The token of a new service account with the cluster role of these rules: {"apiGroups", "resources", "verbs"}."""
-        self.api.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}})
+        """The token of a new service account that may do this in the whole cluster. A rule: {"apiGroups": […],
+        "resources": […], "verbs": […]}."""
+        self.api.create({"apiVersion": "v1", "kind": "ServiceAccount",
+                         "metadata": {"name": name, "namespace": namespace}})
         role = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": name}}
         self.api.create({**role, "kind": "ClusterRole", "rules": list(rules)})
         self.api.create({**role, "kind": "ClusterRoleBinding",

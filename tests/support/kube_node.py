@@ -328,6 +328,24 @@ default_runtime_name = "{next(iter(self.runtimes))}"
         assert status == 200, told
         return {one["metadata"]["name"]: one for one in json.loads(told).get("items") or []}
 
+    def devices(self):
+        """{resource: {id of a device: the pod's uid that has it, or None}} as the kubelet's checkpoint has them."""
+        try:
+            data = json.loads((KUBELET / "device-plugins/kubelet_internal_checkpoint").read_text())["Data"]
+        except OSError:
+            return {}
+        found = {name: dict.fromkeys(ids or []) for name, ids in (data["RegisteredDevices"] or {}).items()}
+        for entry in data["PodDeviceEntries"] or []:
+            ids = entry["DeviceIDs"]  # since 1.20 by NUMA node
+            for one in ids if isinstance(ids, list) else [one for some in ids.values() for one in some]:
+                found.setdefault(entry["ResourceName"], {})[one] = entry["PodUID"]
+        return found
+
+    def wait_devices(self, resource, count, timeout=PATIENCE):
+        """Until the kubelet knows so many healthy devices of a plugin: a static pod before runs without."""
+        wait_until(lambda: len(self.devices().get(resource, {})) == count, timeout, 0.05,
+                   lambda: f"{resource}: {self.devices()}\n{self.kubelet.tail()}")
+
     # -- static pods
 
     def put(self, manifest):
