@@ -3,7 +3,7 @@
 
 import pytest
 
-from support import kube_node
+from support import kube_api, kube_cluster, kube_dra, kube_node
 from support.kube_node import NAME
 
 GPU = "test.dev/gpu"
@@ -82,3 +82,19 @@ def test_a_deleted_pod_leaves_nothing_that_runs(cluster):
     # The sandbox itself and the logs stay for a minute, which test_node.py waits for.
     left = {line.split()[0] for line in cluster.node.left_of(uid)}
     assert not left & {"mount", "cgroup", "process"}
+
+
+def test_the_api_of_claims_is_served(cluster):
+    kube_dra.serve(cluster.api, ("v1", "v1beta2"))
+    cluster.api.create(kube_dra.claim("c"))
+    kube_dra.allocate(cluster.api, "c", "gpu.berth.dev", NAME, ["gpu0"])
+    found = cluster.api.get("resource.k8s.io/v1beta2 ResourceClaim", "c")
+    assert found["status"]["allocation"]["devices"]["results"][0]["device"] == "gpu0"
+    token = cluster.service_account("driver", {"apiGroups": ["resource.k8s.io"], "resources": ["resourceslices"],
+                                               "verbs": ["get", "list", "patch", "create"]})
+    driver = kube_api.Api(kube_cluster.SERVER, cluster.ca, token=token)
+    made = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": "s"},
+            "spec": {"driver": "gpu.berth.dev", "nodeName": NAME}}
+    assert driver.apply(made, "berth")["spec"]["nodeName"] == NAME
+    with pytest.raises(kube_api.Refused, match="403: resourceslices.*cannot delete"):
+        driver.delete(kube_dra.SLICE, "s")

@@ -66,6 +66,8 @@ def own_directories():
     finally:
         for place in reversed(made):
             subprocess.run(["umount", "--recursive", "--lazy", place], check=False)
+            with contextlib.suppress(OSError):
+                os.rmdir(place)  # the mount point of a hierarchy
         subprocess.run(["rm", "-rf", "/run/berth-kube"], check=False)
 
 
@@ -226,7 +228,7 @@ default_runtime_name = "{next(iter(self.runtimes))}"
         nothing = "0%"
         return {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
                 "cgroupDriver": "cgroupfs", "cgroupRoot": f"/{self.cgroup}", "failSwapOn": False,
-                "staticPodPath": str(self.manifests), "fileCheckFrequency": "1s", "resolvConf": "",
+                "staticPodPath": str(self.manifests), "fileCheckFrequency": "1s",
                 "address": "0.0.0.0", "readOnlyPort": 10255, "healthzPort": 10248,
                 "authentication": {"anonymous": {"enabled": not self.kubeconfig},
                                    "webhook": {"enabled": bool(self.kubeconfig)},
