@@ -33,6 +33,7 @@ KUBELET = pathlib.Path("/var/lib/kubelet")  # also where device plugins must be
 LOGS = pathlib.Path("/var/log/pods")
 STATES = pathlib.Path("/run/containerd/runc/k8s.io")  # what the OCI runtime keeps
 RUNC = "/usr/sbin/runc"
+OVERLAID = ("/var/lib", "/var/log")
 PATIENCE = 60
 
 
@@ -50,7 +51,7 @@ def own_directories():
         raise RuntimeError("not in a room; try: tests/support/room.py COMMAND")
     made = []
     try:
-        for place in ("/var/lib", "/var/log"):
+        for place in OVERLAID:
             upper = pathlib.Path("/run/berth-kube", place.lstrip("/"))
             for name in ("upper", "work"):
                 (upper / name).mkdir(parents=True, exist_ok=True)
@@ -66,8 +67,8 @@ def own_directories():
     finally:
         for place in reversed(made):
             subprocess.run(["umount", "--recursive", "--lazy", place], check=False)
-            with contextlib.suppress(OSError):
-                os.rmdir(place)  # the mount point of a hierarchy
+            if place not in OVERLAID:
+                place.rmdir()
         subprocess.run(["rm", "-rf", "/run/berth-kube"], check=False)
 
 
