@@ -26,11 +26,11 @@ def directories(session_directory):
 
 
 @contextlib.contextmanager
-def _kept(running):
-    with running as started:
-        RUNNING.append(started)
-        yield started
-    RUNNING.remove(started)
+def _kept(made):
+    RUNNING.append(made)
+    with made.running():
+        yield made
+    RUNNING.remove(made)
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def node(parts, directories, programs):
     """containerd and a kubelet without an API server, for static pods."""
     place = directories / "node"
     place.mkdir()
-    with _kept(kube_node.Node(place, parts, {"berth": programs / "berth-runtime"}).running()) as started:
+    with _kept(kube_node.Node(place, parts, {"berth": programs / "berth-runtime"})) as started:
         yield started
     shutil.rmtree(place)
 
@@ -46,7 +46,7 @@ def node(parts, directories, programs):
 @pytest.fixture(scope="module")
 def cluster(parts, directories, programs):
     place = directories / "cluster"
-    with _kept(kube_cluster.Cluster(place, parts, {"berth": programs / "berth-runtime"}).running()) as started:
+    with _kept(kube_cluster.Cluster(place, parts, {"berth": programs / "berth-runtime"})) as started:
         yield started
     shutil.rmtree(place)
 

@@ -47,13 +47,13 @@ def test_containers_outlive_the_kubelet_and_plugins_register_again(node, gpus):
     node.wait_devices(GPU, 1)
     node.put(kube_node.pod("p", "echo $GPU; exec sleep 1000", limits={GPU: 1}))
     found = node.wait_running("p")
-    before = node.ctr("tasks", "list")
+    before = node.tasks()
     node.restart_kubelet()
     assert not first.socket.exists()  # the kubelet removes them all
     again = gpus(1)
     wait_until(lambda: "ListAndWatch" in again.calls)
     assert node.wait_running("p")["metadata"]["uid"] == found["metadata"]["uid"]
-    assert node.ctr("tasks", "list") == before
+    assert node.tasks() == before
     assert again.allocated == []  # it remembers
     node.put(kube_node.pod("q", "true", limits={GPU: 1}))
     refused = node.wait_ended("q")
@@ -61,7 +61,9 @@ def test_containers_outlive_the_kubelet_and_plugins_register_again(node, gpus):
 
 
 def test_a_removed_pod_leaves_nothing(node):
-    node.put(kube_node.pod("p", "exec sleep 1000"))
+    memory = {"name": "memory", "emptyDir": {"medium": "Memory"}}
+    mounted = kube_node.container("exec sleep 1000", volumeMounts=[{"name": "memory", "mountPath": "/memory"}])
+    node.put(kube_node.pod("p", containers=[mounted], volumes=[memory]))
     uid = node.wait_running("p")["metadata"]["uid"]
     assert {line.split()[0] for line in node.left_of(uid)} == {"mount", "cgroup", "process", "directory", "container"}
     node.remove("p")

@@ -76,6 +76,7 @@ class Cluster:
         self.scheduler = Daemon("kube-scheduler", self._client_words("scheduler"), self.directory)
         self.controller_manager = Daemon("kube-controller-manager", [
             *self._client_words("controller-manager"), f"--root-ca-file={self.ca}", "--node-monitor-period=1s",
+            "--use-service-account-credentials",
             f"--service-account-private-key-file={self.directory}/accounts.key"], self.directory)
         self.daemons = [self.etcd, self.apiserver, self.scheduler, self.controller_manager, *self.node.daemons]
         self.api = None
@@ -99,7 +100,7 @@ class Cluster:
                 f"--kubelet-client-key={place}/apiserver-to-kubelet.key",
                 "--kubelet-preferred-address-types=InternalIP",
                 "--service-account-issuer=https://kubernetes.default.svc",
-                f"--service-account-key-file={place}/accounts.key",
+                f"--service-account-key-file={place}/accounts.crt",
                 f"--service-account-signing-key-file={place}/accounts.key", *self.more]
 
     def _client_words(self, name):

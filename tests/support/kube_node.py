@@ -141,6 +141,15 @@ def _get(port, path, host="127.0.0.1"):
         connection.close()
 
 
+def _identity(path):
+    """What differs between a file and another one of the same name; None if there is none."""
+    try:
+        found = path.lstat()
+        return found.st_ino, found.st_ctime_ns
+    except FileNotFoundError:
+        return None
+
+
 # ---- pods ---------------------------------------------------------------------------------------
 
 def container(script, name="main", image=IMAGE, limits=None, **more):
@@ -281,7 +290,10 @@ default_runtime_name = "{next(iter(self.runtimes))}"
         self.ctr("images", "import", path)
 
     def start_kubelet(self):
-        self.kubelet.start(lambda: http_status(10248) == 200)
+        """Until plugins can register: the kubelet has then removed the sockets of an earlier one."""
+        before = _identity(KUBELET / "device-plugins/kubelet.sock")
+        self.kubelet.start(lambda: http_status(10248) == 200
+                           and _identity(KUBELET / "device-plugins/kubelet.sock") not in (None, before))
 
     def restart_kubelet(self):
         """As an update does it: containers go on. It removes the sockets of device plugins."""
@@ -295,7 +307,7 @@ default_runtime_name = "{next(iter(self.runtimes))}"
                 with contextlib.suppress(subprocess.CalledProcessError):
                     self.ctr("tasks", "kill", "--signal", "9", "--all", name)
             with contextlib.suppress(AssertionError):
-                wait_until(lambda: "RUNNING" not in self.ctr("tasks", "list"), 10)
+                wait_until(lambda: all(state != "RUNNING" for _, state in self.tasks().values()), 10)
         self.containerd.stop()
         processes.kill_each(processes.matching(re.escape(str(self.socket)).encode()))  # the shims
         wait_until(lambda: not processes.matching(re.escape(str(self.socket)).encode()), 10)
@@ -325,6 +337,11 @@ default_runtime_name = "{next(iter(self.runtimes))}"
         """The ids of all containers, those of sandboxes too."""
         return self.ctr("containers", "list", "--quiet").split()
 
+    def tasks(self):
+        """{id of a container: (pid, "RUNNING")}."""
+        return {name: (int(pid), state) for name, pid, state in
+                map(str.split, self.ctr("tasks", "list").splitlines()[1:])}
+
     def pods(self):
         """{name: pod} as the kubelet tells; a static pod has the node's name in its own."""
         status, told = _get(10255, "/pods")
@@ -338,10 +355,11 @@ default_runtime_name = "{next(iter(self.runtimes))}"
         except OSError:
             return {}
         found = {name: dict.fromkeys(ids or []) for name, ids in (data["RegisteredDevices"] or {}).items()}
-        for entry in data["PodDeviceEntries"] or []:
+        for entry in data["PodDeviceEntries"] or []:  # also of a pod that has just ended
             ids = entry["DeviceIDs"]  # since 1.20 by NUMA node
             for one in ids if isinstance(ids, list) else [one for some in ids.values() for one in some]:
-                found.setdefault(entry["ResourceName"], {})[one] = entry["PodUID"]
+                if one in found.get(entry["ResourceName"], {}):
+                    found[entry["ResourceName"]][one] = entry["PodUID"]
         return found
 
     def wait_devices(self, resource, count, timeout=PATIENCE):
@@ -405,7 +423,8 @@ default_runtime_name = "{next(iter(self.runtimes))}"
         with the pod's uid, one line each."""
         found = [f"mount {line.split()[4]}" for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines()
                  if uid in line]
-        for hierarchy in _hierarchies():
+        # Beside v1 hierarchies the kubelet leaves in the unified one what the OCI runtime made there, also runc.
+        for hierarchy in (path for path in _hierarchies() if path.name != "unified"):
             found += [f"cgroup {path}" for path in hierarchy.glob(f"{self.cgroup}/**/pod{uid}")]
         for entry in pathlib.Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
