@@ -22,6 +22,7 @@ import shutil
 import subprocess
 import sys
 import time
+import types
 
 if __name__ == "__main__":
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
@@ -37,6 +38,8 @@ SOURCE = pathlib.Path("go/src/k8s.io/kubernetes")  # below the root of the build
 OPENAPI = "pkg/generated/openapi"
 # 'providerless' leaves out the clouds: the compiler needs minutes for one package of Google's.
 TAGS = "providerless"
+# With Go 1.18 and newer, the vendored version of this walks maps by garbage: the API server ended with custom resources.
+NEWER = types.SimpleNamespace(package="golang-github-modern-go-reflect2-dev", path="github.com/modern-go/reflect2")
 # Where Kubernetes looks for its version, as its hack/lib/version.sh says.
 VERSION_PACKAGES = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
 
@@ -70,7 +73,7 @@ class Build:
         self.root = pathlib.Path(root)
 
     def prepare(self):
-        debian.make_root(SUITE, self.root, ["golang-go", "gcc", "libc6-dev", "dpkg-dev"])
+        debian.make_root(SUITE, self.root, ["golang-go", "gcc", "libc6-dev", "dpkg-dev", NEWER.package])
         with open(self.root / "etc/apt/sources.list", "a", encoding="utf-8") as sources:
             sources.write(f"deb-src {debian.mirror()} {SUITE} main\n")
         debian.apt(self.root, "update")
@@ -78,6 +81,8 @@ class Build:
         (description,) = self.root.glob("kubernetes_*.dsc")
         (self.root / SOURCE.parent).mkdir(parents=True)
         self._run("/", "dpkg-source", "--no-check", "-x", f"/{description.name}", f"/{SOURCE}")
+        shutil.rmtree(self.root / SOURCE / "vendor" / NEWER.path)
+        shutil.copytree(self.root / "usr/share/gocode/src" / NEWER.path, self.root / SOURCE / "vendor" / NEWER.path)
 
     def package(self):
         """The version of the source package."""
