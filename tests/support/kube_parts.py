@@ -40,6 +40,8 @@ OPENAPI = "pkg/generated/openapi"
 TAGS = "providerless"
 # With Go 1.18 and newer, the vendored version of this walks maps by garbage: the API server ended with custom resources.
 NEWER = types.SimpleNamespace(package="golang-github-modern-go-reflect2-dev", path="github.com/modern-go/reflect2")
+# Each kubelet would wait for Docker for five seconds at its start.
+WAITING = "github.com/google/cadvisor/container/docker/factory.go"
 # Where Kubernetes looks for its version, as its hack/lib/version.sh says.
 VERSION_PACKAGES = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
 
@@ -83,6 +85,8 @@ class Build:
         self._run("/", "dpkg-source", "--no-check", "-x", f"/{description.name}", f"/{SOURCE}")
         shutil.rmtree(self.root / SOURCE / "vendor" / NEWER.path)
         shutil.copytree(self.root / "usr/share/gocode/src" / NEWER.path, self.root / SOURCE / "vendor" / NEWER.path)
+        waiting = self.root / SOURCE / "vendor" / WAITING
+        waiting.write_text(waiting.read_text().replace("const rootDirRetries = 5", "const rootDirRetries = 0"))
 
     def package(self):
         """The version of the source package."""
