@@ -2,6 +2,8 @@
 """The real Kubernetes with berth-runtime. When a test fails, the ends of the daemons' logs are shown with it."""
 
 import contextlib
+import os
+import pathlib
 import shutil
 
 import pytest
@@ -33,20 +35,27 @@ def _kept(made):
     RUNNING.remove(made)
 
 
+@pytest.fixture(scope="session")
+def runtime(programs):
+    """berth-runtime, or the OCI runtime that RUNTIME=PROGRAM names: of pods that name none, and of the handler
+    'berth'."""
+    return pathlib.Path(os.environ.get("RUNTIME") or programs / "berth-runtime")
+
+
 @pytest.fixture(scope="module")
-def node(parts, directories, programs):
+def node(parts, directories, runtime):
     """containerd and a kubelet without an API server, for static pods."""
     place = directories / "node"
     place.mkdir()
-    with _kept(kube_node.Node(place, parts, {"berth": programs / "berth-runtime"})) as started:
+    with _kept(kube_node.Node(place, parts, {"berth": runtime})) as started:
         yield started
     shutil.rmtree(place)
 
 
 @pytest.fixture(scope="module")
-def cluster(parts, directories, programs):
+def cluster(parts, directories, runtime):
     place = directories / "cluster"
-    with _kept(kube_cluster.Cluster(place, parts, {"berth": programs / "berth-runtime"})) as started:
+    with _kept(kube_cluster.Cluster(place, parts, {"berth": runtime})) as started:
         yield started
     shutil.rmtree(place)
 

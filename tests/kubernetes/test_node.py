@@ -19,13 +19,13 @@ def pods_are_removed(node):
     wait_until(lambda: not node.pods(), 60)
 
 
-def test_a_static_pod_runs_and_ends_with_its_status(node, programs):
+def test_a_static_pod_runs_and_ends_with_its_status(node, runtime):
     node.put(kube_node.pod("p", "echo hello; exec sleep 1000"))
     found = node.wait_running("p")
     assert node.log("p") == "hello\n"
-    # Its two containers are berth-runtime's.
-    told = subprocess.run([programs / "berth-runtime", "--root", kube_node.STATES, "list", "--quiet"], check=True,
-                          capture_output=True, text=True).stdout
+    # Its two containers are the runtime's.
+    told = subprocess.run([runtime, "--root", kube_node.STATES, "list", "--quiet"], check=True, capture_output=True,
+                          text=True).stdout
     assert set(node.containers_of(found["metadata"]["uid"])) <= set(told.split())
     node.put(kube_node.pod("q", "echo out; echo err >&2; exit 3"))
     found = node.wait_ended("q")
@@ -46,14 +46,14 @@ def test_containers_outlive_the_kubelet_and_plugins_register_again(node, gpus):
     first = gpus(1)
     node.wait_devices(GPU, 1)
     node.put(kube_node.pod("p", "echo $GPU; exec sleep 1000", limits={GPU: 1}))
-    found = node.wait_running("p")
-    before = node.tasks()
+    uid = node.wait_running("p")["metadata"]["uid"]
+    before = node.tasks(uid)
     node.restart_kubelet()
     assert not first.socket.exists()  # the kubelet removes them all
     again = gpus(1)
     wait_until(lambda: "ListAndWatch" in again.calls)
-    assert node.wait_running("p")["metadata"]["uid"] == found["metadata"]["uid"]
-    assert node.tasks() == before
+    assert node.wait_running("p")["metadata"]["uid"] == uid
+    assert len(before) == 2 and node.tasks(uid) == before
     assert again.allocated == []  # it remembers
     node.put(kube_node.pod("q", "true", limits={GPU: 1}))
     refused = node.wait_ended("q")

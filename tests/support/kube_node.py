@@ -33,6 +33,9 @@ KUBELET = pathlib.Path("/var/lib/kubelet")  # also where device plugins must be
 LOGS = pathlib.Path("/var/log/pods")
 STATES = pathlib.Path("/run/containerd/runc/k8s.io")  # what the OCI runtime keeps
 RUNC = "/usr/sbin/runc"
+# What the kubelet wants: its pkg/util/sysctl/sysctl.go.
+SETTINGS = {"vm/overcommit_memory": 1, "vm/panic_on_oom": 0, "kernel/panic": 10, "kernel/panic_on_oops": 1,
+            "kernel/keys/root_maxkeys": 1000000, "kernel/keys/root_maxbytes": 25000000}
 OVERLAID = ("/var/lib", "/var/log")
 PATIENCE = 60
 
@@ -46,7 +49,8 @@ def _mount(*words):
 @contextlib.contextmanager
 def own_directories():
     """/var/lib, /var/log, and cgroup hierarchies that are not mounted, for this process alone: the kubelet has fixed
-    paths. Only in a room, which has its own mounts."""
+    paths. It would also change settings of the kernel, which it finds changed here. Only in a room, which has its own
+    mounts."""
     if b"room.py" not in pathlib.Path("/proc/1/cmdline").read_bytes():
         raise RuntimeError("not in a room; try: tests/support/room.py COMMAND")
     made = []
@@ -58,6 +62,11 @@ def own_directories():
             _mount("-t", "overlay", "overlay", place, "-o",
                    f"lowerdir={place},upperdir={upper}/upper,workdir={upper}/work")
             made.append(place)
+        for name, value in SETTINGS.items():
+            place, shown = pathlib.Path("/proc/sys", name), pathlib.Path("/run/berth-kube", name.replace("/", "."))
+            shown.write_text(f"{value}\n")
+            _mount("--bind", shown, place)
+            made.append(place)
         for names in mount_view.unmounted_hierarchies():
             place = pathlib.Path("/sys/fs/cgroup", names)
             place.mkdir(exist_ok=True)
@@ -67,7 +76,7 @@ def own_directories():
     finally:
         for place in reversed(made):
             subprocess.run(["umount", "--recursive", "--lazy", place], check=False)
-            if place not in OVERLAID:
+            if pathlib.Path(place).parent.name == "cgroup":
                 place.rmdir()
         subprocess.run(["rm", "-rf", "/run/berth-kube"], check=False)
 
@@ -239,6 +248,7 @@ default_runtime_name = "{next(iter(self.runtimes))}"
         return {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
                 "cgroupDriver": "cgroupfs", "cgroupRoot": f"/{self.cgroup}", "failSwapOn": False,
                 "staticPodPath": str(self.manifests), "fileCheckFrequency": "1s",
+                "volumePluginDir": str(self.directory / "volume-plugins"),
                 "address": "0.0.0.0", "readOnlyPort": 10255, "healthzPort": 10248,
                 "authentication": {"anonymous": {"enabled": not self.kubeconfig},
                                    "webhook": {"enabled": bool(self.kubeconfig)},
@@ -337,10 +347,11 @@ default_runtime_name = "{next(iter(self.runtimes))}"
         """The ids of all containers, those of sandboxes too."""
         return self.ctr("containers", "list", "--quiet").split()
 
-    def tasks(self):
-        """{id of a container: (pid, "RUNNING")}."""
-        return {name: (int(pid), state) for name, pid, state in
-                map(str.split, self.ctr("tasks", "list").splitlines()[1:])}
+    def tasks(self, uid=None):
+        """{id of a container: (pid, "RUNNING")}, of a pod or of all."""
+        found = {name: (int(pid), state) for name, pid, state in
+                 map(str.split, self.ctr("tasks", "list").splitlines()[1:])}
+        return {name: found[name] for name in self.containers_of(uid) if name in found} if uid else found
 
     def pods(self):
         """{name: pod} as the kubelet tells; a static pod has the node's name in its own."""

@@ -4,7 +4,7 @@
 kubectl, built once and kept (260 MB). Debian 12 is the last suite with the sources of all of them.
 
 usage: kube_parts.py          builds what is missing and prints a table; needs root and Debian's mirror.
-                              It takes half an hour of processor time and 3 GB of disk meanwhile
+                              It takes a quarter of an hour, and 3 GB of disk meanwhile
 
     parts = kube_parts.get()
     parts.program("kubelet")      # a static program
