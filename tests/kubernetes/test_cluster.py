@@ -35,8 +35,10 @@ def test_a_pod_is_scheduled_runs_and_ends_with_its_status(cluster):
 @pytest.mark.parametrize("handler", ["berth", "runc"])
 def test_a_runtime_class_names_the_runtime(cluster, handler):
     cluster.api.apply(runtime_class(handler, handler))
-    status, log = cluster.run(kube_node.pod("p", "cat /proc/self/cgroup; hostname", runtimeClassName=handler))
-    assert (status, log.splitlines()[-1]) == (0, "p")
+    assert cluster.run(kube_node.pod("p", "hostname", runtimeClassName=handler)) == (0, "p\n")
+    uid = cluster.api.get("Pod", "p")["metadata"]["uid"]
+    used = {cluster.node.runtime_of(name) for name in cluster.node.containers_of(uid)}
+    assert used == {cluster.node.runtimes[handler]}
 
 
 def test_a_runtime_class_of_an_unknown_handler_is_an_event(cluster):

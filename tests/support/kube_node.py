@@ -11,6 +11,7 @@ the address.
 Everything runs as root. What a daemon printed is in PLACE/NAME.log; node.daemons has them all.
 """
 
+import base64
 import contextlib
 import http.client
 import json
@@ -346,6 +347,11 @@ default_runtime_name = "{next(iter(self.runtimes))}"
     def containers(self):
         """The ids of all containers, those of sandboxes too."""
         return self.ctr("containers", "list", "--quiet").split()
+
+    def runtime_of(self, name):
+        """The OCI runtime that containerd calls for a container."""
+        options = json.loads(self.ctr("containers", "info", name))["Runtime"]["Options"]["value"]
+        return next(program for program in self.runtimes.values() if str(program).encode() in base64.b64decode(options))
 
     def tasks(self, uid=None):
         """{id of a container: (pid, "RUNNING")}, of a pod or of all."""
