@@ -8,7 +8,7 @@ import shutil
 
 import pytest
 
-from support import device_plugin, kube_cluster, kube_node, kube_parts
+from support import device_plugin, kube_cluster, kube_node, kube_parts, leftovers
 
 RUNNING = []  # the nodes and clusters of this session
 
@@ -23,8 +23,14 @@ def parts():
 
 @pytest.fixture(scope="session")
 def directories(session_directory):
+    """Where the daemons' files are. Nothing is left afterwards: no mount, cgroup or process."""
+    before = leftovers.snapshot(session_directory, set())
     with kube_node.own_directories():
         yield session_directory
+    left = leftovers.since(before, session_directory, set())
+    if left:
+        leftovers.clear(before, session_directory, set())
+        pytest.fail("left behind:\n" + "\n".join(left), pytrace=False)
 
 
 @contextlib.contextmanager

@@ -100,3 +100,7 @@ def test_the_api_of_claims_is_served(cluster):
     assert driver.apply(made, "berth")["spec"]["nodeName"] == NAME
     with pytest.raises(kube_api.Refused, match="403: resourceslices.*cannot delete"):
         driver.delete(kube_dra.SLICE, "s")
+    events = cluster.api.watch(kube_dra.SLICE)
+    assert next(events)["type"] == "ADDED"
+    cluster.api.delete(kube_dra.SLICE, "s")
+    assert next(events)["type"] == "DELETED"
