@@ -22,7 +22,6 @@ import shutil
 import subprocess
 import sys
 import time
-import types
 
 if __name__ == "__main__":
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
@@ -39,7 +38,8 @@ OPENAPI = "pkg/generated/openapi"
 # 'providerless' leaves out the clouds: the compiler needs minutes for one package of Google's.
 TAGS = "providerless"
 # With Go 1.18 and newer, the vendored version of this walks maps by garbage: the API server ended with custom resources.
-NEWER = types.SimpleNamespace(package="golang-github-modern-go-reflect2-dev", path="github.com/modern-go/reflect2")
+REFLECT = "github.com/modern-go/reflect2"
+PACKAGES = ("golang-go", "gcc", "libc6-dev", "dpkg-dev", "golang-github-modern-go-reflect2-dev")
 # Each kubelet would wait for Docker for five seconds at its start.
 WAITING = "github.com/google/cadvisor/container/docker/factory.go"
 # Where Kubernetes looks for its version, as its hack/lib/version.sh says.
@@ -75,7 +75,7 @@ class Build:
         self.root = pathlib.Path(root)
 
     def prepare(self):
-        debian.make_root(SUITE, self.root, ["golang-go", "gcc", "libc6-dev", "dpkg-dev", NEWER.package])
+        debian.make_root(SUITE, self.root, PACKAGES)
         with open(self.root / "etc/apt/sources.list", "a", encoding="utf-8") as sources:
             sources.write(f"deb-src {debian.mirror()} {SUITE} main\n")
         debian.apt(self.root, "update")
@@ -83,10 +83,13 @@ class Build:
         (description,) = self.root.glob("kubernetes_*.dsc")
         (self.root / SOURCE.parent).mkdir(parents=True)
         self._run("/", "dpkg-source", "--no-check", "-x", f"/{description.name}", f"/{SOURCE}")
-        shutil.rmtree(self.root / SOURCE / "vendor" / NEWER.path)
-        shutil.copytree(self.root / "usr/share/gocode/src" / NEWER.path, self.root / SOURCE / "vendor" / NEWER.path)
-        waiting = self.root / SOURCE / "vendor" / WAITING
-        waiting.write_text(waiting.read_text().replace("const rootDirRetries = 5", "const rootDirRetries = 0"))
+        self._change_sources(self.root / SOURCE / "vendor")
+
+    def _change_sources(self, vendor):
+        shutil.rmtree(vendor / REFLECT)
+        shutil.copytree(self.root / "usr/share/gocode/src" / REFLECT, vendor / REFLECT)
+        waiting = (vendor / WAITING).read_text()
+        (vendor / WAITING).write_text(waiting.replace("const rootDirRetries = 5", "const rootDirRetries = 0"))
 
     def package(self):
         """The version of the source package."""
