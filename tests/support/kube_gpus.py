@@ -8,24 +8,36 @@ import subprocess
 
 from support import kube_node
 
+LEDGER = pathlib.Path("/run/berth-ledger")
 POLICY = pathlib.Path("/etc/berth/policy.json")
 
 
 @contextlib.contextmanager
 def site(tree):
     """/etc/berth of a node with the drivers in `tree`, and a /run/berth and ledger of its own."""
-    made = []
+    mounted, made = [], []
     try:
-        for place in ("/etc/berth", "/run/berth", "/run/berth-ledger", "/etc/cdi", "/run/cdi"):
-            pathlib.Path(place).mkdir(parents=True, exist_ok=True)
+        if not LEDGER.exists():
+            LEDGER.mkdir()
+            made.append(LEDGER)
+        for place in map(pathlib.Path, ("/etc/berth", "/run/berth", "/etc/cdi", "/run/cdi")):
+            if not place.exists():
+                place.mkdir()
+                made.append(place)
             subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", place], check=True)
-            made.append(place)
+            mounted.append(place)
+        # As docs/decisions/0152 tells an administrator to make one.
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=1777", "tmpfs", LEDGER], check=True)
+        mounted.append(LEDGER)
+        (LEDGER / "lock").touch(0o644)
         POLICY.write_text(json.dumps({"format": 1, "policy": {"gpu": {"driver-root": str(tree)}}}))
         POLICY.chmod(0o644)
         yield
     finally:
-        for place in reversed(made):
+        for place in mounted:
             subprocess.run(["umount", "--lazy", place], check=False)
+        for place in made:
+            place.rmdir()
 
 
 class Agent:
