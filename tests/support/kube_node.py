@@ -263,7 +263,8 @@ default_runtime_name = "{next(iter(self.runtimes))}"
 
     def _kubelet_words(self):
         words = [self.parts.program("kubelet"), f"--config={self.directory}/kubelet.json", f"--root-dir={KUBELET}",
-                 "--container-runtime=remote", f"--container-runtime-endpoint=unix://{self.socket}",
+                 *(["--container-runtime=remote"] if self.parts.minor < 27 else []),
+                 f"--container-runtime-endpoint=unix://{self.socket}",
                  f"--hostname-override={NAME}", f"--node-ip={ADDRESS}", f"--cert-dir={self.directory}/pki", "--v=2"]
         return [*words, *([f"--kubeconfig={self.kubeconfig}"] if self.kubeconfig else []), *self.more]
 
