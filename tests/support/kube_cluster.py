@@ -75,7 +75,7 @@ class Cluster:
         self.scheduler = Daemon("kube-scheduler", self._client_words("scheduler"), self.directory)
         self.controller_manager = Daemon("kube-controller-manager", [
             *self._client_words("controller-manager"), f"--root-ca-file={self.ca}", "--node-monitor-period=1s",
-            "--use-service-account-credentials",
+            "--use-service-account-credentials", f"--flex-volume-plugin-dir={self.directory}/volume-plugins",
             f"--service-account-private-key-file={self.directory}/accounts.key"], self.directory)
         self.daemons = [self.etcd, self.apiserver, self.scheduler, self.controller_manager, *self.node.daemons]
         self.api = None

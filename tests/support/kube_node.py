@@ -256,6 +256,7 @@ default_runtime_name = "{next(iter(self.runtimes))}"
                                    "x509": {"clientCAFile": str(self.directory / "ca.crt") if self.kubeconfig else ""}},
                 "authorization": {"mode": "Webhook" if self.kubeconfig else "AlwaysAllow"},
                 "nodeStatusUpdateFrequency": "1s", "syncFrequency": "2s", "registerNode": True,
+                "kubeAPIQPS": 50, "kubeAPIBurst": 100,
                 # The machine's disk and memory are not this node's.
                 "evictionHard": {"memory.available": nothing, "nodefs.available": nothing, "imagefs.available": nothing,
                                  "nodefs.inodesFree": nothing},
