@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Kubernetes from Debian's source package: the kubelet, the API server, the scheduler, the controller manager and
-kubectl, built once and kept (260 MB). Debian 12 is the last suite with the sources of all of them.
+kubectl, built once and kept (250 MB). Debian 12 is the last suite with the sources of all of them.
 
 usage: kube_parts.py          builds what is missing and prints a table; needs root and Debian's mirror.
                               It takes a quarter of an hour, and 3 GB of disk meanwhile
