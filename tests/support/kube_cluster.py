@@ -9,7 +9,6 @@
 `cluster.times` has the seconds that each part took to start.
 """
 
-import base64
 import contextlib
 import json
 import os
@@ -76,7 +75,7 @@ class Cluster:
         self.scheduler = Daemon("kube-scheduler", self._client_words("scheduler"), self.directory)
         self.controller_manager = Daemon("kube-controller-manager", [
             *self._client_words("controller-manager"), f"--root-ca-file={self.ca}", "--node-monitor-period=1s",
-            "--use-service-account-credentials",
+            "--use-service-account-credentials", f"--flex-volume-plugin-dir={self.directory}/volume-plugins",
             f"--service-account-private-key-file={self.directory}/accounts.key"], self.directory)
         self.daemons = [self.etcd, self.apiserver, self.scheduler, self.controller_manager, *self.node.daemons]
         self.api = None
@@ -148,7 +147,8 @@ class Cluster:
             with self._timed("node is ready"):
                 self.api.wait("Node", NAME, self.is_node_ready)
             with self._timed("service account"):
-                self.api.wait("ServiceAccount", "default", lambda one: one.get("secrets"))
+                # Until 1.24 a pod needs the secret with the account's token.
+                self.api.wait("ServiceAccount", "default", lambda one: one.get("secrets") or self.parts.minor >= 24)
             self.times |= {daemon.name: daemon.took for daemon in self.daemons}
             yield self
 
@@ -188,9 +188,10 @@ class Cluster:
         self.api.create({**role, "kind": "ClusterRoleBinding",
                          "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
                          "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}]})
-        account = self.api.wait("ServiceAccount", name, lambda one: one.get("secrets"), namespace=namespace)
-        secret = self.api.get("Secret", account["secrets"][0]["name"], namespace)
-        return base64.b64decode(secret["data"]["token"]).decode()
+        request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
+                   "spec": {"expirationSeconds": 3600}}
+        path = f"{self.api.path('ServiceAccount', name, namespace)}/token"
+        return self.api.call("POST", path, request)["status"]["token"]
 
     # -- pods
 

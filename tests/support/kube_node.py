@@ -256,6 +256,7 @@ default_runtime_name = "{next(iter(self.runtimes))}"
                                    "x509": {"clientCAFile": str(self.directory / "ca.crt") if self.kubeconfig else ""}},
                 "authorization": {"mode": "Webhook" if self.kubeconfig else "AlwaysAllow"},
                 "nodeStatusUpdateFrequency": "1s", "syncFrequency": "2s", "registerNode": True,
+                "kubeAPIQPS": 50, "kubeAPIBurst": 100,
                 # The machine's disk and memory are not this node's.
                 "evictionHard": {"memory.available": nothing, "nodefs.available": nothing, "imagefs.available": nothing,
                                  "nodefs.inodesFree": nothing},
@@ -263,7 +264,8 @@ default_runtime_name = "{next(iter(self.runtimes))}"
 
     def _kubelet_words(self):
         words = [self.parts.program("kubelet"), f"--config={self.directory}/kubelet.json", f"--root-dir={KUBELET}",
-                 "--container-runtime=remote", f"--container-runtime-endpoint=unix://{self.socket}",
+                 *(["--container-runtime=remote"] if self.parts.minor < 27 else []),
+                 f"--container-runtime-endpoint=unix://{self.socket}",
                  f"--hostname-override={NAME}", f"--node-ip={ADDRESS}", f"--cert-dir={self.directory}/pki", "--v=2"]
         return [*words, *([f"--kubeconfig={self.kubeconfig}"] if self.kubeconfig else []), *self.more]
 

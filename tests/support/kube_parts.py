@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Kubernetes from Debian's source package: the kubelet, the API server, the scheduler, the controller manager and
-kubectl, built once and kept (260 MB). Debian 12 is the last suite with the sources of all of them.
+kubectl, built once and kept (250 MB). Debian 12 is the last suite with the sources of all of them.
 
 usage: kube_parts.py          builds what is missing and prints a table; needs root and Debian's mirror.
                               It takes a quarter of an hour, and 3 GB of disk meanwhile
@@ -37,7 +37,7 @@ SOURCE = pathlib.Path("go/src/k8s.io/kubernetes")  # below the root of the build
 OPENAPI = "pkg/generated/openapi"
 # 'providerless' leaves out the clouds: the compiler needs minutes for one package of Google's.
 TAGS = "providerless"
-# With Go 1.18 and newer, the vendored version of this walks maps by garbage: the API server ended with custom resources.
+# The vendored version of this is not for Go 1.18 and newer: the API server crashed when it wrote a custom resource.
 REFLECT = "github.com/modern-go/reflect2"
 PACKAGES = ("golang-go", "gcc", "libc6-dev", "dpkg-dev", "golang-github-modern-go-reflect2-dev")
 # Each kubelet would wait for Docker for five seconds at its start.
@@ -59,6 +59,11 @@ class Parts:
 
     def program(self, name):
         return self.directory / name
+
+    @property
+    def minor(self):
+        """20 of "1.20.2"."""
+        return int(self.version.split(".")[1])
 
 
 @contextlib.contextmanager
