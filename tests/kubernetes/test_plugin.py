@@ -2,11 +2,13 @@
 """berth-node as the device plugin of the real kubelet, with berth-runtime: one GPU under several names. The driver
 tree is synthetic."""
 
+import shutil
+import subprocess
 import time
 
 import pytest
 
-from support import kube_gpus, kube_node
+from support import callers, images, kube_gpus, kube_node
 from support.waiting import wait_until
 
 ANY, VENDOR, MODEL = "berth.dev/gpu", "berth.dev/gpu.nvidia", "berth.dev/gpu.nvidia.k80"
@@ -46,29 +48,29 @@ def all_free(node):
 
 
 def test_a_pod_has_the_gpu_that_the_kubelet_chose(node, agent):
-    node.put(kube_node.pod("p", LOOK, limits={ANY: 1}))
-    node.wait_ended("p")
-    gpus, program = cards(node, "p")
+    node.put(kube_node.pod("p0", LOOK, limits={ANY: 1}))
+    node.wait_ended("p0")
+    gpus, program = cards(node, "p0")
     assert len(gpus) == 1 and program
 
 
 def test_a_pod_without_a_gpu_sees_none(node, agent):
-    node.put(kube_node.pod("p", LOOK))
-    node.wait_ended("p")
-    assert cards(node, "p") == ([], False)
+    node.put(kube_node.pod("p1", LOOK))
+    node.wait_ended("p1")
+    assert cards(node, "p1") == ([], False)
 
 
 def test_a_gpu_that_is_taken_under_one_name_is_unhealthy_under_the_others_within_a_second(node, agent):
     all_free(node)
-    node.put(kube_node.pod("p", "exec sleep 1000", limits={ANY: 2}))
+    node.put(kube_node.pod("p2", "exec sleep 1000", limits={ANY: 2}))
     node.wait(  # from the moment when the kubelet has chosen
-        "p", lambda _: sum(uid is not None for uid in node.devices()[ANY].values()) == 2)
+        "p2", lambda _: sum(uid is not None for uid in node.devices()[ANY].values()) == 2)
     began = time.monotonic()
     wait_until(lambda: healthy(node, VENDOR) == healthy(node, MODEL) == 2, 5, 0.02)
     assert time.monotonic() - began < 1
     assert healthy(node, ANY) == 4
-    node.wait_running("p")
-    node.remove("p")
+    node.wait_running("p2")
+    node.remove("p2")
     all_free(node)
 
 
@@ -76,54 +78,65 @@ def test_two_containers_of_a_pod_each_have_a_gpu_and_names_may_be_mixed(node, ag
     """NVIDIA/k8s-device-plugin 404: names for different GPUs."""
     all_free(node)
     containers = [kube_node.container(LOOK, "a", limits={ANY: 1}), kube_node.container(LOOK, "b", limits={MODEL: 2})]
-    node.put(kube_node.pod("p", containers=containers))
-    node.wait_ended("p")
-    seen = [line for of in ("a", "b") for line in node.log("p", of).splitlines() if line.startswith("nvidia")]
+    node.put(kube_node.pod("p3", containers=containers))
+    node.wait_ended("p3")
+    seen = [line for of in ("a", "b") for line in node.log("p3", of).splitlines() if line.startswith("nvidia")]
     assert len(seen) == len(set(seen)) == 3
 
 
-def test_what_berth_run_has_no_pod_gets_and_the_other_way_round(node, agent, berth, busybox):
+def test_what_berth_run_has_no_pod_gets_and_the_other_way_round(node, agent, programs, directories):
     all_free(node)
-    held = berth.spawn("run", "--rm", "--gpus", "device=0", busybox, "sleep", "1000")
+
+    def berth(*words):
+        return subprocess.run([programs / "berth", "--root", directories / "berth", *words], check=False,
+                              capture_output=True, text=True, timeout=60)
+    archive = directories / "busybox.tar"
+    archive.write_bytes(callers.layout_archive(images.busybox(), name="localhost/busybox:1"))
+    assert berth("load", "--input", archive).returncode == 0
+    started = berth("run", "-d", "--name", "web", "--gpus", "device=0", "localhost/busybox:1", "sleep", "1000")
+    assert started.returncode == 0, started.stderr
     try:
         wait_until(lambda: healthy(node, ANY) == 3, 20)
-        node.put(kube_node.pod("p", LOOK + "; exec sleep 1000", limits={ANY: 3}))
-        node.wait_running("p")
-        assert "nvidia0" not in cards(node, "p")[0]
-        refused = berth.fail("run", "--rm", "--gpus", "device=1", busybox, "true")
-        assert "pod default/p-node1 (berth.dev/gpu)" in refused
+        node.put(kube_node.pod("p5", LOOK + "; exec sleep 1000", limits={ANY: 3}))
+        node.wait_running("p5")
+        assert "nvidia0" not in cards(node, "p5")[0]
+        time.sleep(1)  # until the agent knows the pod's name
+        refused = berth("run", "--rm", "--gpus", "device=1", "localhost/busybox:1", "true")
+        assert refused.returncode == 125 and "default/p5-node1" in refused.stderr
     finally:
-        held.terminate()
-        held.wait()
+        berth("rm", "-f", "web")
+        shutil.rmtree(directories / "berth")
 
 
 def test_a_killed_agent_finds_everything_again(node, agent):
     """dra-driver 951, kubernetes 141433: no checkpoint that disagrees after a restart."""
     all_free(node)
-    node.put(kube_node.pod("p", "exec sleep 1000", limits={ANY: 1}))
-    node.wait_running("p")
+    node.put(kube_node.pod("p6", "exec sleep 1000", limits={ANY: 1}))
+    node.wait_running("p6")
     agent.daemon.kill()
+    before = agent.registrations()
     agent.daemon.start()
+    wait_until(lambda: agent.registrations() > before, 20)
     wait_until(lambda: healthy(node, VENDOR) == 3 and healthy(node, ANY) == 4, 30)
-    node.put(kube_node.pod("q", LOOK, limits={VENDOR: 3}))
-    node.wait_ended("q")
-    assert len(cards(node, "q")[0]) == 3
+    node.put(kube_node.pod("q6", LOOK, limits={VENDOR: 3}))
+    node.wait_ended("q6")
+    assert len(cards(node, "q6")[0]) == 3
 
 
 def test_the_kubelet_comes_back_and_the_names_with_it(node, agent):
     all_free(node)
-    node.put(kube_node.pod("p", "exec sleep 1000", limits={ANY: 1}))
-    node.wait_running("p")
+    node.put(kube_node.pod("p7", "exec sleep 1000", limits={ANY: 1}))
+    node.wait_running("p7")
     node.restart_kubelet()
     node.wait_devices(ANY, 4)
     node.wait_devices(MODEL, 3)
-    node.put(kube_node.pod("q", LOOK, limits={MODEL: 1}))
-    node.wait_ended("q")
-    assert len(cards(node, "q")[0]) == 1
+    node.put(kube_node.pod("q7", LOOK, limits={MODEL: 1}))
+    node.wait_ended("q7")
+    assert len(cards(node, "q7")[0]) == 1
 
 
 def test_a_pod_that_wants_more_than_is_free_is_refused(node, agent):
     all_free(node)
-    node.put(kube_node.pod("p", LOOK, limits={ANY: 5}))
-    node.wait_ended("p")
-    assert "Insufficient" in node.get("p")["status"].get("message", "") or node.get("p")["status"]["phase"] == "Failed"
+    node.put(kube_node.pod("p8", LOOK, limits={ANY: 5}))
+    node.wait_ended("p8")
+    assert "Insufficient" in node.get("p8")["status"].get("message", "") or node.get("p8")["status"]["phase"] == "Failed"

@@ -158,7 +158,7 @@ Result<void> check_share(const MpsPlan& plan, const std::vector<gpu::Selected>& 
       return make_error(
           Kind::busy,
           "GPU " + gpu::index_of(one) + " is for one process at a time, and " +
-              gpu::holder_text(other->lease.name, other->lease.container, other->user) +
+              gpu::holder_text(*other) +
               (theirs ? " has it through MPS with other limits or GPUs" : " has it without MPS"),
           "berth gpu list");
     }

@@ -263,6 +263,18 @@ std::string sandbox_of(const oci::Spec& spec) {
   return {};
 }
 
+/// "default/train/main", for people; empty if the engine does not tell, or in no pod.
+std::string pod_name(const oci::Spec& spec) {
+  constexpr size_t kLongest = 253;
+  std::string name;
+  for (const char* part : {"sandbox-namespace", "sandbox-name", "container-name"}) {
+    auto found = spec.annotations.find(std::string("io.kubernetes.cri.") + part);
+    if (found == spec.annotations.end() || found->second.size() > kLongest) return {};
+    name += (name.empty() ? "" : "/") + escape_controls(found->second);
+  }
+  return name;
+}
+
 /// Containers of one pod share their GPUs.
 std::string group_of(const oci::Spec& spec, const std::string& container) {
   std::string sandbox = sandbox_of(spec);
@@ -313,6 +325,7 @@ Result<std::vector<Selected>> Injector::lease(const Choice& choice, const Invent
   Lease lease;
   lease.container = container_.id;
   lease.group = group_of(spec_, container_.id);
+  if (!sandbox_of(spec_).empty()) lease.name = pod_name(spec_);
   lease.engine = "berth-runtime";
   std::string place = policy_.ledger.empty() ? std::string(kMachineLedger) : policy_.ledger;
   Ledger ledger = TRY(Ledger::open(place, options_.state_dir));

@@ -32,6 +32,9 @@ struct KnownLease {
   std::string file;  ///< the name of its file in the ledger
 };
 
+/// For people: "container 'web' of user 1000", "pod default/train (berth.dev/gpu)".
+std::string holder_text(const KnownLease& known);
+
 struct KnownTicket {
   Ticket ticket;
   uid_t user = 0;

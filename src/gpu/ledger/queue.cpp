@@ -98,6 +98,12 @@ void keep_for(const KnownTicket& waiting, const std::vector<std::string>& wanted
 
 }  // namespace
 
+std::string holder_text(const KnownLease& known) {
+  const Lease& lease = known.lease;
+  bool is_pod = lease.engine == kKubeletEngine && known.user == 0 && !lease.name.empty();
+  return is_pod ? lease.name : holder_text(lease.name, lease.container, known.user);
+}
+
 Occupancy occupancy_of(const Holders& holders, Asking asking) {
   Occupancy occupancy;
   occupancy.group = std::move(asking.group);
@@ -107,7 +113,7 @@ Occupancy occupancy_of(const Holders& holders, Asking asking) {
   std::vector<Holding> own;
   for (const KnownLease& known : holders.leases) {
     const Lease& lease = known.lease;
-    std::string who = holder_text(lease.name, lease.container, known.user);
+    std::string who = holder_text(known);
     bool asks = !asking.own_lease.empty() && known.file == asking.own_lease;
     for (const std::string& key : lease.keys) {
       Holding one{key, who, lease.group, lease.exclusive, known.user};

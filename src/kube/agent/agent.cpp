@@ -37,7 +37,7 @@ constexpr size_t kLongestConfig = size_t{1} << 20;
 constexpr auto kLook = 500ms;         ///< so that the names of a GPU agree within a second
 constexpr auto kInventoryLook = 5s;   ///< whether the driver or the GPUs have changed
 constexpr auto kKubeletLook = 2s;     ///< the kubelet's list of pods
-constexpr auto kGrace = 60s;          ///< until a pod that was given devices is in that list
+constexpr auto kGrace = 10s;          ///< until a pod that was given devices is in that list
 constexpr auto kBerthPatience = 60s;  ///< for `berth gpu list`, which asks NVML
 constexpr size_t kLongestAnswer = size_t{1} << 20;
 
@@ -225,7 +225,7 @@ void Agent::look_at_kubelet() {
 }
 
 void Agent::look_at_pods() {
-  if (Clock::now() < next_pods_) return;
+  if (Clock::now() < next_pods_ && !cards_.has_unnamed()) return;
   next_pods_ = Clock::now() + kKubeletLook;
   auto pods = list_pod_devices(options_.kubelet_dir + "/pod-resources/kubelet.sock");
   if (!pods.ok()) {

@@ -80,9 +80,7 @@ std::string Cards::trouble_of(const std::string& resource, const std::string& ke
   for (const gpu::KnownLease& known : holders.leases) {
     const gpu::Lease& lease = known.lease;
     if (!overlaps_any(key, lease.keys)) continue;
-    bool pod = lease.engine == gpu::kKubeletEngine && known.user == 0;
-    return "held by " +
-           (pod ? lease.name : gpu::holder_text(lease.name, lease.container, known.user));
+    return "held by " + gpu::holder_text(known);
   }
   return {};
 }
@@ -121,6 +119,11 @@ std::vector<std::string> Cards::resources() const {
 bool Cards::has_given() const {
   std::lock_guard lock(mutex_);
   return !given_.empty();
+}
+
+bool Cards::has_unnamed() const {
+  std::lock_guard lock(mutex_);
+  return std::ranges::any_of(given_, [](const Allocation& one) { return one.pod.empty(); });
 }
 
 // `by_force`: the kubelet has given these devices already, whatever others did meanwhile.
@@ -215,6 +218,12 @@ std::vector<std::string> Cards::prefer(const std::string& resource,
     if (choices.chosen == 0 && choices.free.empty()) candidates.push_back(entry.unit);
     if (is_needed) ++choices.chosen;
     if (is_free && !is_needed) choices.free.push_back(entry.device.id);
+  }
+  // The kubelet learns only in a moment what another name has given.
+  for (const Allocation& one : given_) {
+    if (one.resource == resource) continue;
+    for (const std::string& key : one.lease.lease().keys)
+      occupancy.held.push_back({key, "", "pods"});
   }
   std::vector<std::string> chosen = required;
   const size_t units = std::min(count, candidates.size());

@@ -77,6 +77,8 @@ class Cards {
 
   /// Whether anything is given.
   bool has_given() const;
+  /// Whether something is given of which the pod is not known yet.
+  bool has_unnamed() const;
 
  private:
   struct Allocation {
