@@ -490,7 +490,7 @@ void Court::look_at_code_of(const NodeGpu& gpu) {
     });
   } else if (found.jit) {
     add({"gpu", tier_of_code()}, Outcome::runs_but, [&] {
-      return Said{fmt::format("minutes of JIT at first start: it has only PTX for {}", name),
+      return Said{fmt::format("minutes of JIT at first start: for {} it has only PTX", name),
                   "take an entry with code for it; CUDA_CACHE_PATH keeps what was compiled"};
     });
   } else {

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "base/text.hpp"
 #include "match/judge.hpp"
@@ -20,16 +22,23 @@ size_t place_of(const Clause& clause) {
   return static_cast<size_t>(found - std::begin(kOrder));
 }
 
-/// The entry that is closest to the processor among those whose code for GPUs is not worse than
-/// that of `entry`; `entry` itself if none is closer.
-const Judged& closest_to_processor(const Ranking& ranking, const Judged& entry) {
-  const Judged* closest = &entry;
-  for (size_t index : ranking.order) {
-    const Judged& other = ranking.entries[index];
-    bool worse = other.verdict.rank.code > entry.verdict.rank.code;
-    if (!worse && other.verdict.rank.cpu < closest->verdict.rank.cpu) closest = &other;
+/// rank.code → (rank.cpu, position in the order) of the entry that is closest to the processor
+/// among those whose code for GPUs is not worse. An index may have a thousand entries, so each is
+/// looked at once.
+std::map<uint32_t, std::pair<uint32_t, size_t>> closest_by_code(const Ranking& ranking) {
+  std::map<uint32_t, std::pair<uint32_t, size_t>> closest;
+  for (size_t position = 0; position < ranking.order.size(); ++position) {
+    const Rank& rank = ranking.entries[ranking.order[position]].verdict.rank;
+    std::pair entry(rank.cpu, position);
+    auto [place, added] = closest.try_emplace(rank.code, entry);
+    if (!added) place->second = std::min(place->second, entry);
   }
-  return *closest;
+  const std::pair<uint32_t, size_t>* better = nullptr;
+  for (auto& [code, entry] : closest) {
+    if (better != nullptr) entry = std::min(entry, *better);
+    better = &entry;
+  }
+  return closest;
 }
 
 std::string closer_text(const Judged& entry, const Judged& closest, const node::Profile& node) {
@@ -41,10 +50,12 @@ std::string closer_text(const Judged& entry, const Judged& closest, const node::
 }
 
 void add_closer_entries(Ranking& ranking, const node::Profile& node, Explain explain) {
+  const auto by_code = closest_by_code(ranking);
   for (size_t index : ranking.order) {
     Judged& entry = ranking.entries[index];
-    const Judged& closest = closest_to_processor(ranking, entry);
-    if (&closest == &entry) continue;
+    auto [cpu, position] = by_code.at(entry.verdict.rank.code);
+    if (cpu == entry.verdict.rank.cpu) continue;
+    const Judged& closest = ranking.entries[ranking.order[position]];
     bool told = explain == Explain::all || &entry == ranking.best();
     entry.verdict.clauses.push_back(
         {"cpu", Outcome::runs_but, told ? closer_text(entry, closest, node) : "", {}, {}});

@@ -27,7 +27,7 @@ import time
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(TESTS))
 
-from support import registry, registry_front, side_by_side  # noqa: E402
+from support import kept, registry, registry_front, side_by_side  # noqa: E402
 from support.side_by_side import Contender, run, version  # noqa: E402
 
 ENTRIES = 1000
@@ -47,6 +47,12 @@ GOALS = {  # name: (limit, unit)
 def usual_tree():
     found = sorted(pathlib.Path("/usr/local").glob("cuda-*/lib"))
     return found[-1] if found else pathlib.Path("/usr/lib/x86_64-linux-gnu")
+
+
+def usual_cuobjdump():
+    """This machine's, else that of the newest toolkit in the tests' cache, or None."""
+    kept_ones = sorted(kept.cache().glob("cuda-toolkit-*/root/usr/bin/cuobjdump"))
+    return shutil.which("cuobjdump") or (kept_ones[-1] if kept_ones else None)
 
 
 def files_of(tree, most):
@@ -155,7 +161,7 @@ def more_options(parser):
     parser.add_argument("--tree", type=pathlib.Path, default=usual_tree(),
                         help="where the image's files are taken from")
     parser.add_argument("--megabytes", type=int, default=1500, help="of files in the image")
-    parser.add_argument("--cuobjdump", default=shutil.which("cuobjdump"),
+    parser.add_argument("--cuobjdump", default=usual_cuobjdump(),
                         help="NVIDIA's program, to compare the scan with")
     parser.set_defaults(runs=11)
 

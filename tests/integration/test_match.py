@@ -184,7 +184,7 @@ def test_the_status_tells_the_class(berth, registry, fleet):
 
 class Page(html.parser.HTMLParser):
     """Its rows of cells as text; raises at a tag that is not closed."""
-    OPEN = {"html", "meta", "link"}
+    OPEN = {"html", "meta", "link", "wbr"}
 
     def __init__(self, text):
         super().__init__()
@@ -233,6 +233,8 @@ def test_several_images_of_a_fleet_as_json_and_as_tables(berth, registry, story,
     lines = berth.run("match", "--fleet", fleet, story, other).stdout.splitlines()
     assert lines[0] == story and lines[2 + len(NODES)] == other
     assert "--html is for a fleet" in berth.fail("match", "--html", story, status=1)
+    both = berth.fail("match", "--fleet", fleet, "--html", "--format", "json", story, status=1)
+    assert "--html and --format json cannot be used together" in both
     assert "1 argument, got 2" in berth.fail("match", story, other, status=1)
 
 

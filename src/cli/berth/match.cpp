@@ -35,7 +35,7 @@ Result<int> run_fleet(Session& session, MatchVerbOptions o, Arguments references
   auto add = [&](const engine::Offer& offer, const std::vector<engine::Answer>& answers) {
     for (const engine::Answer& answer : answers) {
       status = std::max(status, match_status(answer.ranking));
-      if (!o.html && o.format == "json") output.nodes.push_back(match_json(offer, answer));
+      if (o.format == "json") output.nodes.push_back(match_json(offer, answer));
     }
     if (o.html) {
       output.page.add(offer.asked, answers);
@@ -58,6 +58,10 @@ Result<int> run_fleet(Session& session, MatchVerbOptions o, Arguments references
 Result<int> run_match(Session& session, const MatchVerbOptions& o, Arguments arguments) {
   if (o.fleet && o.request.node) {
     return make_error(Kind::usage, "--node and --fleet cannot be used together", "one of them");
+  }
+  if (o.html && o.format == "json") {
+    return make_error(Kind::usage, "--html and --format json cannot be used together",
+                      "one of them");
   }
   if (o.fleet) return run_fleet(session, o, arguments);
   if (o.html) return make_error(Kind::usage, "--html is for a fleet", "--fleet DIR");

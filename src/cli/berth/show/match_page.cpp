@@ -51,6 +51,16 @@ std::string to_html(std::string_view text) {
   return out;
 }
 
+/// With a line break allowed after each '/', where browsers allow none.
+std::string name_to_html(std::string_view name) {
+  std::string out;
+  for (char c : to_html(name)) {
+    out += c;
+    if (c == '/') out += "<wbr>";
+  }
+  return out;
+}
+
 /// "NVIDIA A10, driver 550.163.01": what distinguishes the node for images with GPU code.
 std::string hardware_of(const node::Profile& node) {
   std::vector<std::string> words;
@@ -103,7 +113,7 @@ small { display: block; color: var(--soft); font-weight: normal; }
 .key span { display: inline-block; padding: .1rem .5rem; margin: 0 .4rem .3rem 0; }
 td a { color: inherit; } tr:target td { outline: 2px solid var(--mark); outline-offset: -2px; }
 .reasons { width: 100%; min-width: 44rem; } .reasons th { position: sticky; top: 0; }
-.reasons th, .short { white-space: nowrap; } .reasons tr { scroll-margin-top: 2.2rem; }
+.reasons th, .short, .verdict { white-space: nowrap; } .reasons tr { scroll-margin-top: 2.2rem; }
 .short { text-align: right; }
 </style>
 )";
@@ -178,7 +188,7 @@ std::string MatchPage::text() const {
   out +=
       "</p>\n<div class=\"box\" tabindex=\"0\"><table class=\"matrix\">\n<thead><tr><th>Node</th>";
   for (const std::string& image : images_) {
-    out += fmt::format("<th scope=\"col\"><span>{}</span></th>", to_html(image));
+    out += fmt::format("<th scope=\"col\"><span>{}</span></th>", name_to_html(image));
   }
   out += "</tr></thead>\n<tbody>\n" + rows + "</tbody></table></div>\n";
   if (reasons_.empty()) return out;
@@ -194,11 +204,11 @@ std::string MatchPage::text() const {
     }
     const Look& look = look_of(reason.outcome);
     out += fmt::format(
-        "<tr id=\"r{0}\"><td class=\"short\">{0}</td><td class=\"{1} short\">{2} "
+        "<tr id=\"r{0}\"><td class=\"short\">{0}</td><td class=\"{1} verdict\">{2} "
         "{3}</td><td>{4}</td>"
         "<td>{5}</td><td class=\"short\">{6}</td><td>{7}</td></tr>\n",
         i + 1, look.css, look.sign, look.words, to_html(reason.reason), advice, reason.count,
-        to_html(reason.example));
+        name_to_html(reason.example));
   }
   return out + "</table></div>\n";
 }
