@@ -87,6 +87,11 @@ LAYERS = {
                "gpu/inventory/inventory.hpp",
     # berth-runtime's changes to the config of another engine's container.
     "gpu/inject": "base json sys oci scan policy policy/amend gpu/inventory gpu/grant gpu/ledger gpu/place gpu/cdi_index",
+    # The gRPC messages of the kubelet, generated from .proto files.
+    "kube/api": "",
+    # The resources that the kubelet counts, and which GPUs it has given.
+    "kube/plugin": "base json sys policy/site gpu/inventory gpu/grant gpu/ledger",
+    "kube/agent": "base json sys oci policy gpu/inventory gpu/grant gpu/ledger gpu/cdi kube/api kube/plugin",
     # The profile of a node, this one or a saved one: the struct, and what follows from it.
     "node": "base json scan",
     # Profiles in files: JSON, and TOML, only for programs that need it.
@@ -218,6 +223,8 @@ PROGRAMS = {
     "nvidia-container-runtime-hook": "",
     "berth-gpu-probe": "base json sys scan facts gpu/inventory gpu/probe",
     "berth-mps": "base json sys oci scan facts policy gpu/inventory gpu/probe gpu/grant gpu/ledger gpu/mps",
+    "berth-node": "base json yaml sys oci scan policy policy/site gpu/inventory gpu/grant gpu/ledger gpu/cdi_index gpu/cdi_hook "
+                  "gpu/cdi kube/api kube/plugin kube/agent cli/core",
     "berth-erofs": "base sys erofs erofs/serve",
 }
 

@@ -2,7 +2,6 @@
 #include "kube/plugin/cards.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <set>
@@ -11,6 +10,7 @@
 #include "base/text.hpp"
 #include "gpu/grant/pick.hpp"
 #include "gpu/grant/reach.hpp"
+#include "sys/process/program.hpp"
 
 namespace berth::kube {
 namespace {
@@ -136,7 +136,7 @@ Result<gpu::HeldLease> Cards::take(const Resource& resource, const std::vector<s
   // Shares of one name share the GPU with each other, and with nothing else.
   lease.group = resource.shares > 1
                     ? std::string(gpu::kKubeletShares) + resource.name
-                    : fmt::format("{}{}-{}", gpu::kKubeletGroup, ::getpid(), ++count_);
+                    : fmt::format("{}{}-{}", gpu::kKubeletGroup, sys::own_pid(), ++count_);
   return ledger_.take(
       std::move(lease), [&](const gpu::Holders& holders, gpu::Lease& wanted) -> Result<void> {
         wanted.keys = keys;
