@@ -94,7 +94,7 @@ std::string name_words(const engine::OfferedUnit& unit) {
     words.push_back(one.devices == 1 ? one.resource
                                      : one.resource + " × " + std::to_string(one.devices));
   }
-  return words.empty() ? "-" : join(words, ", ");
+  return words.empty() ? "-" : join(words, " ");
 }
 
 Result<int> run_node_status(Session& session, const NodeStatusOptions& o, Arguments) {
@@ -230,7 +230,7 @@ void print_done(Session& session, const engine::SetupRequest& request,
   for (const std::string& one : done.changed) print(session, words + one + "\n");
   if (done.changed.empty()) print(session, "nothing to change\n");
   if (done.restart) {
-    print(session, "to be read, they need: " + unit_of(request.runtime) + "\n");
+    print(session, "to take effect: " + unit_of(request.runtime) + "\n");
   }
 }
 

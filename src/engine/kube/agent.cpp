@@ -41,7 +41,7 @@ std::vector<Held> held_by(const std::string& key, const gpu::Holders& holders) {
   for (const gpu::KnownLease& known : holders.leases) {
     const gpu::Lease& lease = known.lease;
     if (!overlaps_lease(key, lease)) continue;
-    bool in_pod = known.user == 0 && lease.group.starts_with(gpu::kKubeletGroup);
+    bool in_pod = known.user == 0 && lease.engine == "berth-runtime";
     std::string holder = is_of_kubelet(known)
                              ? lease.name
                              : gpu::holder_text(lease.name, lease.container, known.user);

@@ -17,7 +17,7 @@ namespace berth::engine {
 namespace {
 
 constexpr size_t kLongestLabel = 63;
-constexpr std::string_view kOwn = "berth.dev/";
+constexpr std::string_view kBerth = "berth.dev/";
 constexpr std::string_view kNvidia = "nvidia.com/";
 constexpr std::string_view kNfd = "feature.node.kubernetes.io/";
 
@@ -105,34 +105,34 @@ void add_parts(LabelList& list, std::string_view prefix, const std::string& name
 }
 
 void add_own(LabelList& list, const node::Profile& profile) {
-  list.add(kOwn, "cpu.microarchitecture", profile.cpu.microarchitecture);
-  if (profile.cpu.level > 0) list.add(kOwn, "cpu.level", profile.cpu.level);
+  list.add(kBerth, "cpu.microarchitecture", profile.cpu.microarchitecture);
+  if (profile.cpu.level > 0) list.add(kBerth, "cpu.level", profile.cpu.level);
   // A selector compares strings: what runs code for an older processor has a label for it, too.
   if (!profile.cpu.microarchitecture.empty()) {
-    list.add(kOwn, "cpu.runs." + profile.cpu.microarchitecture, "true");
+    list.add(kBerth, "cpu.runs." + profile.cpu.microarchitecture, "true");
   }
-  for (const std::string& one : profile.cpu.ancestors) list.add(kOwn, "cpu.runs." + one, "true");
-  for (const std::string& one : profile.kernel.abilities) list.add(kOwn, "kernel." + one, "true");
-  list.add(kOwn, "libc", profile.libc);
-  list.add(kOwn, "rocm", profile.rocm);
-  for (const std::string& one : profile.fabric) list.add(kOwn, "fabric." + one, "true");
-  for (const node::Mpi& one : profile.mpi) list.add(kOwn, "mpi." + one.family, "true");
-  if (profile.synthetic) list.add(kOwn, "synthetic", "true");
-  list.add(kOwn, "gpu.count", profile.gpus.size());
+  for (const std::string& one : profile.cpu.ancestors) list.add(kBerth, "cpu.runs." + one, "true");
+  for (const std::string& one : profile.kernel.abilities) list.add(kBerth, "kernel." + one, "true");
+  list.add(kBerth, "libc", profile.libc);
+  list.add(kBerth, "rocm", profile.rocm);
+  for (const std::string& one : profile.fabric) list.add(kBerth, "fabric." + one, "true");
+  for (const node::Mpi& one : profile.mpi) list.add(kBerth, "mpi." + one.family, "true");
+  if (profile.synthetic) list.add(kBerth, "synthetic", "true");
+  list.add(kBerth, "gpu.count", profile.gpus.size());
   std::map<std::string, uint64_t> vendors;
   for (const node::NodeGpu& gpu : profile.gpus) {
     ++vendors[gpu.vendor];
     if (!gpu.compute_capability.empty()) {
-      list.add(kOwn, "gpu.sm-" + gpu.compute_capability, "true");
+      list.add(kBerth, "gpu.sm-" + gpu.compute_capability, "true");
     }
     // "gfx90a:sramecc+:xnack-": a label cannot have the settings.
     std::string architecture = gpu.architecture.substr(0, gpu.architecture.find(':'));
-    if (!architecture.empty()) list.add(kOwn, "gpu." + architecture, "true");
+    if (!architecture.empty()) list.add(kBerth, "gpu." + architecture, "true");
   }
-  for (const auto& [vendor, count] : vendors) list.add(kOwn, "gpu." + vendor + ".count", count);
+  for (const auto& [vendor, count] : vendors) list.add(kBerth, "gpu." + vendor + ".count", count);
   if (vendors.contains("nvidia")) {
-    list.add(kOwn, "nvidia.driver", profile.driver.module_version);
-    list.add(kOwn, "nvidia.cuda", profile.driver.cuda_version);
+    list.add(kBerth, "nvidia.driver", profile.driver.module_version);
+    list.add(kBerth, "nvidia.cuda", profile.driver.cuda_version);
   }
 }
 

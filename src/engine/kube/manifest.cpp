@@ -173,18 +173,36 @@ Value daemon_set(const ManifestRequest& request) {
               std::move(spec));
 }
 
-/// `pattern`, with * and ?, as a regular expression of RE2.
-std::string expression_of(const std::string& pattern) {
-  std::string out = "^";
+/// `pattern`, with * and ?, of words that are joined by '-', as a regular expression of RE2.
+/// Between the words of a model there is a blank: "NVIDIA RTX 6000 Ada Generation".
+std::string expression_of(std::string_view pattern) {
+  std::string out;
   for (char c : pattern) {
-    bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '-' || c == '_';
+    bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z');
     if (c == '*' || c == '?') {
       out += c == '*' ? ".*" : ".";
+    } else if (c == '-') {
+      out += "[^a-z0-9.]+";
     } else {
       out += plain ? std::string(1, c) : fmt::format("[{}]", c);
     }
   }
-  return out + "$";
+  return out;
+}
+
+/// Devices whose kube::model_label() matches `pattern`. A slice has its profile as the label.
+std::string model_test(const std::string& of, std::string_view pattern) {
+  constexpr std::string_view kSlice = "mig-";
+  auto matches = [](const std::string& value, const std::string& expression) {
+    return fmt::format("{}.matches({})", value, json::dump(Value(expression)));
+  };
+  if (pattern.starts_with(kSlice)) {
+    std::string profile = expression_of(pattern.substr(kSlice.size()));
+    return of + ".type == \"mig\" && " + matches(of + ".profile", "^" + profile + "$");
+  }
+  return of + ".type != \"mig\" && " +
+         matches(of + ".model.lowerAscii()",
+                 "(^|[^a-z0-9])" + expression_of(pattern) + "($|[^a-z0-9])");
 }
 
 Value device_class(const kube::Resource& resource) {
@@ -193,10 +211,9 @@ Value device_class(const kube::Resource& resource) {
   if (resource.vendor) {
     test += fmt::format(" && {}.vendor == \"{}\"", of, enum_text(*resource.vendor));
   }
-  if (!resource.model.empty()) {
-    test += fmt::format(" && {}.modelLabel.matches({})", of,
-                        json::dump(Value(expression_of(resource.model))));
-  }
+  // A name for whole GPUs does not stand for slices, as in kube/plugin.
+  test +=
+      " && " + (resource.model.empty() ? of + ".type != \"mig\"" : model_test(of, resource.model));
   Object spec{{"extendedResourceName", resource.name},
               {"selectors", Array{Object{{"cel", Object{{"expression", std::move(test)}}}}}}};
   return with(

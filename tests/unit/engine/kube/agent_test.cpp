@@ -46,7 +46,7 @@ std::vector<OfferedUnit> offered(std::vector<gpu::KnownLease> leases) {
 TEST(NodeStatus, of_a_gpu_that_a_pod_has_is_healthy_under_that_name_alone) {
   auto units =
       offered({lease("pod default/train (berth.dev/gpu)", gpu::kKubeletEngine, "kubelet:1-1"),
-               lease("", "berth-runtime", "kubelet:1-1")});
+               lease("", "berth-runtime", "sandbox1")});
   EXPECT_THAT(units.at(0).holders, ElementsAre("pod default/train (berth.dev/gpu)"));
   EXPECT_THAT(troubles(units[0]),
               ElementsAre("berth.dev/gpu: ",

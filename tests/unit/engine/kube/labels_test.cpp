@@ -16,7 +16,7 @@ using ::testing::MatchesRegex;
 using ::testing::Not;
 using ::testing::Pair;
 
-node::NodeGpu h100() {
+node::NodeGpu an_h100() {
   node::NodeGpu gpu;
   gpu.vendor = "nvidia";
   gpu.model = "NVIDIA H100 80GB HBM3";
@@ -42,7 +42,7 @@ node::Profile of(std::vector<node::NodeGpu> gpus) {
 }
 
 TEST(NodeLabels, of_nvidias_gpus_are_those_of_gpu_feature_discovery) {
-  NodeLabels labels = node_labels(of({h100(), h100()}));
+  NodeLabels labels = node_labels(of({an_h100(), an_h100()}));
   for (const auto& [name, value] : NodeLabels{{"gpu.count", "2"},
                                               {"gpu.product", "NVIDIA-H100-80GB-HBM3"},
                                               {"gpu.memory", "81559"},
@@ -61,7 +61,7 @@ TEST(NodeLabels, of_nvidias_gpus_are_those_of_gpu_feature_discovery) {
 }
 
 TEST(NodeLabels, of_slices_count_each_profile) {
-  node::NodeGpu gpu = h100();
+  node::NodeGpu gpu = an_h100();
   gpu.mig = true;
   gpu.mig_profiles = {"1g.10gb", "1g.10gb", "3g.40gb"};
   NodeLabels labels = node_labels(of({gpu}));
@@ -72,7 +72,7 @@ TEST(NodeLabels, of_slices_count_each_profile) {
 }
 
 TEST(NodeLabels, say_nothing_of_mig_where_it_is_not_known) {
-  node::NodeGpu gpu = h100();
+  node::NodeGpu gpu = an_h100();
   gpu.compute_capability = "12.0";
   EXPECT_THAT(node_labels(of({gpu})), Not(Contains(Key("nvidia.com/mig.capable"))));
   gpu.compute_capability = "8.6";
@@ -86,7 +86,7 @@ TEST(NodeLabels, of_a_node_without_gpus_have_no_name_of_nvidia) {
 }
 
 TEST(NodeLabels, of_processor_and_kernel_have_nfds_names) {
-  NodeLabels labels = node_labels(of({h100()}));
+  NodeLabels labels = node_labels(of({an_h100()}));
   for (const auto& [name, value] : NodeLabels{{"cpu-cpuid.AVX512F", "true"},
                                               {"cpu-cpuid.AESNI", "true"},
                                               {"cpu-model.vendor_id", "Intel"},
@@ -111,7 +111,7 @@ TEST(NodeLabels, of_our_own_name_each_processor_whose_code_runs) {
 }
 
 TEST(NodeLabels, are_valid_whatever_the_profile_says) {
-  node::NodeGpu gpu = h100();
+  node::NodeGpu gpu = an_h100();
   gpu.model = std::string(300, 'x') + "\n/\xff";
   gpu.compute_capability = "..";
   gpu.architecture = "gfx90a:sramecc+:xnack-";
@@ -139,7 +139,7 @@ TEST(LabelValue, keeps_what_kubernetes_accepts) {
 }
 
 TEST(NfdFeatureFile, leaves_out_what_nfd_finds_itself) {
-  std::string text = nfd_feature_file(node_labels(of({h100()})));
+  std::string text = nfd_feature_file(node_labels(of({an_h100()})));
   EXPECT_THAT(text, HasSubstr("\nnvidia.com/gpu.count=1\n"));
   EXPECT_THAT(text, HasSubstr("berth.dev/cpu.level=4\n"));
   EXPECT_THAT(text, Not(HasSubstr("feature.node")));

@@ -51,13 +51,19 @@ TEST(NodeManifest, looks_for_drivers_where_the_nodes_have_them) {
 TEST(NodeManifest, has_a_class_for_each_name) {
   ManifestRequest many = request();
   many.resources = {{"berth.dev/gpu.nvidia", gpu::Vendor::nvidia, "", 1},
-                    {"org.qnib.gpu.nv/K_80", std::nullopt, "k?0*.", 1}};
+                    {"org.qnib.gpu.nv/K_80", std::nullopt, "k?0*", 1},
+                    {"a.b/c", std::nullopt, "mig-1g.10gb", 1}};
   std::string text = json::dump(node_manifest(many));
   EXPECT_THAT(text, HasSubstr("\"name\":\"gpu.nvidia.berth.dev\""));
   EXPECT_THAT(text, HasSubstr("\"extendedResourceName\":\"berth.dev/gpu.nvidia\""));
   EXPECT_THAT(text, HasSubstr(R"(device.attributes[\"gpu.berth.dev\"].vendor == \"nvidia\")"));
   EXPECT_THAT(text, HasSubstr("\"name\":\"k-80.org.qnib.gpu.nv\""));
-  EXPECT_THAT(text, HasSubstr(R"(.matches(\"^k.0.*[.]$\"))"));
+  EXPECT_THAT(text,
+              HasSubstr(R"(.model.lowerAscii().matches(\"(^|[^a-z0-9])k.0.*($|[^a-z0-9])\"))"));
+  EXPECT_THAT(
+      text,
+      HasSubstr(
+          R"(.type == \"mig\" && device.attributes[\"gpu.berth.dev\"].profile.matches(\"^1g[.]10gb$\"))"));
 }
 
 TEST(NodeManifest, as_yaml_is_the_same) {
