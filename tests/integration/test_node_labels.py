@@ -13,6 +13,7 @@ import yaml
 
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 NAME = re.compile(r"([a-z0-9]([a-z0-9.-]*[a-z0-9])?/)[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+ROOT = pytest.mark.profiles("root")  # the files of a node are root's
 VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 CRI = 'plugins."io.containerd.grpc.v1.cri"'
 SECTION = f'[{CRI}.cni]\nbin_dir = "/usr/lib/cni"\n'
@@ -52,9 +53,9 @@ def test_labels_are_the_same_as_text_and_as_json(berth, tree):
         assert NAME.fullmatch(name) and VALUE.fullmatch(value), (name, value)
 
 
-def test_a_feature_file_has_what_nfd_does_not_find_itself(berth, tree, work):
-    assert berth.ok("--driver-root", tree, "node", "labels", "--nfd", work / "berth") == ""
-    lines = (work / "berth").read_text().splitlines()
+def test_a_feature_file_has_what_nfd_does_not_find_itself(berth, tree):
+    assert berth.ok("--driver-root", tree, "node", "labels", "--nfd", berth.directory / "berth") == ""
+    lines = (berth.directory / "berth").read_text().splitlines()
     assert "nvidia.com/gpu.count=4" in lines and not [line for line in lines if line.startswith("feature.")]
 
 
@@ -89,9 +90,10 @@ def test_a_manifest_has_a_class_for_each_resource_of_a_file(berth, work):
     (("--driver-root", "opt"), "expected an absolute path, got 'opt'"),
     (("--config", "/nowhere/node.toml"), "'/nowhere/node.toml': no such file")])
 def test_a_manifest_of_wrong_words_is_refused(berth, flags, error):
-    assert berth.fail("node", "manifest", *flags) == f"berth: {error}\n"
+    assert berth.fail("node", "manifest", *flags, status=1) == f"berth: {error}"
 
 
+@ROOT
 def test_a_drop_in_is_written_once_and_removed(berth, node):
     root = node("version = 3\n" + IMPORTS)
     words = ("node", "setup", "--containerd", "--root", root)
@@ -105,6 +107,7 @@ def test_a_drop_in_is_written_once_and_removed(berth, node):
     assert berth.ok(*words, "--remove") == "nothing to change\n"
 
 
+@ROOT
 def test_a_mirror_needs_no_restart_where_containerd_has_the_directory(berth, node):
     root = node('version = 3\n[plugins."io.containerd.cri.v1.images".registry]\nconfig_path = "/etc/containerd/certs.d"'
                 '\n[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.berth]\nruntime_type = "x"\n')
@@ -113,17 +116,19 @@ def test_a_mirror_needs_no_restart_where_containerd_has_the_directory(berth, nod
     assert berth.ok(*words, "--remove") == "removed /etc/containerd/certs.d/_default/hosts.toml\n"
 
 
+@ROOT
 def test_a_file_of_somebody_else_stays(berth, node):
     root = node("version = 3\n" + IMPORTS)
     place = root / "etc/containerd/conf.d/50-berth.toml"
     place.parent.mkdir()
     place.write_text("version = 3\n")
     words = ("node", "setup", "--containerd", "--root", root)
-    assert "not written by 'berth node setup'" in berth.fail(*words)
+    assert "not written by 'berth node setup'" in berth.fail(*words, status=1)
     assert berth.ok(*words, "--remove") == "nothing to change\n"
     assert place.read_text() == "version = 3\n"
 
 
+@ROOT
 def test_crio_has_its_own_files(berth, node):
     root = node()
     berth.ok("node", "setup", "--crio", "--root", root, "--hub", "https://hub", "--registry", "registry.example.org")
@@ -131,7 +136,7 @@ def test_crio_has_its_own_files(berth, node):
 
 
 def test_setup_needs_one_runtime(berth):
-    assert berth.fail("node", "setup") == "berth: expected one of --containerd and --crio\n"
+    assert berth.fail("node", "setup", status=1) == "berth: expected one of --containerd and --crio"
 
 
 def dumped(root):
@@ -145,6 +150,7 @@ def dumped(root):
                           capture_output=True, text=True).stdout
 
 
+@ROOT
 @pytest.mark.skipif(not shutil.which("containerd"), reason="no containerd")
 @pytest.mark.parametrize("section", ["", SECTION])
 def test_containerd_1_keeps_the_rest_of_its_configuration(berth, node, section):
@@ -152,7 +158,7 @@ def test_containerd_1_keeps_the_rest_of_its_configuration(berth, node, section):
     root = node("version = 2\n" + IMPORTS + section)
     words = ("node", "setup", "--containerd", "--root", root, "--runtime", "/usr/bin/berth-runtime")
     if section:
-        error = berth.fail(*words)
+        error = berth.fail(*words, status=1)
         assert "containerd before 2.0 would lose the section" in error
         assert files(root) == {"etc/containerd/config.toml"}
         lines = berth.run(*words).stdout
