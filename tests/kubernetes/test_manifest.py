@@ -64,6 +64,8 @@ def manifest(programs, tree):
 @pytest.fixture(scope="module")
 def daemon(cluster, site, manifest, programs):
     cluster.node.add_image(IMAGE, image_of(programs))
+    # As systemd does it: the pod wants to see what is mounted later.
+    subprocess.run(["mount", "--make-shared", "/"], check=True)
     path = cluster.directory / "manifest.yaml"
     path.write_text(manifest("--plugin-only"))
     told = cluster.kubectl("apply", "-f", str(path))
@@ -78,6 +80,7 @@ def daemon(cluster, site, manifest, programs):
             print(cluster.api.log(one["metadata"]["name"], "berth-node", NAMESPACE))
         cluster.api.delete("apps/v1 DaemonSet", "berth-node", NAMESPACE)
         wait_until(lambda: not cluster.api.list("Pod", NAMESPACE), 60)
+        subprocess.run(["mount", "--make-private", "/"], check=True)
 
 
 @pytest.fixture(autouse=True)
