@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <initializer_list>
+
 #include "base/text.hpp"
 #include "yaml/read.hpp"
 
