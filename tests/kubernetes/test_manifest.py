@@ -73,11 +73,12 @@ def daemon(cluster, site, manifest, programs):
     try:
         wait_until(lambda: cluster.api.list("Pod", NAMESPACE), 30)
         (found,) = cluster.api.list("Pod", NAMESPACE)
-        cluster.api.wait("Pod", found["metadata"]["name"], kube_node.is_running, 60, NAMESPACE)
-        yield found["metadata"]["name"]
+        name = found["metadata"]["name"]
+        cluster.api.wait("Pod", name, kube_node.is_running, 60, NAMESPACE)
+        wait_until(lambda: ANY in cluster.api.get("Node", NAME)["status"]["allocatable"], 30, 0.2,
+                   lambda: cluster.api.log(name, "berth-node", NAMESPACE))
+        yield name
     finally:
-        for one in cluster.api.list("Pod", NAMESPACE):
-            print(cluster.api.log(one["metadata"]["name"], "berth-node", NAMESPACE))
         cluster.api.delete("apps/v1 DaemonSet", "berth-node", NAMESPACE)
         wait_until(lambda: not cluster.api.list("Pod", NAMESPACE), 60)
         subprocess.run(["mount", "--make-private", "/"], check=True)
@@ -113,7 +114,7 @@ def test_the_daemon_set_offers_the_gpus_of_its_node(cluster, daemon):
 
 
 def test_a_gpu_has_three_names(cluster, daemon):
-    cluster.wait_capacity(ANY, 4)
+    cluster.wait_capacity(ANY, 4, 90)
     (made,) = pods_of("names.yaml")
     cluster.api.create(made)
     seen = gpus_seen(cluster, "names", "any", "vendor", "model")
@@ -121,14 +122,14 @@ def test_a_gpu_has_three_names(cluster, daemon):
 
 
 def test_containers_have_halves(cluster, daemon):
-    cluster.wait_capacity(HALF, 8)
+    cluster.wait_capacity(HALF, 8, 90)
     (made,) = pods_of("halves.yaml")
     cluster.api.create(made)
     assert [len(one) for one in gpus_seen(cluster, "halves", "a", "b")] == [1, 1]
 
 
 def test_status_on_the_node_names_the_pod(cluster, daemon, programs):
-    cluster.wait_capacity(ANY, 4)
+    cluster.wait_capacity(ANY, 4, 90)
     cluster.api.create(kube_node.pod("p", "exec sleep 1000", limits={ANY: 1}, runtimeClassName="berth"))
     cluster.wait_running("p")
 
@@ -137,8 +138,8 @@ def test_status_on_the_node_names_the_pod(cluster, daemon, programs):
                               capture_output=True, text=True).stdout
         status = json.loads(told)
         assert status["running"]
-        return [one for one in status["gpus"] if one["held_by"]]
-    wait_until(lambda: held() and held()[0]["held_by"] == [f"pod default/p ({ANY})"], 20, 0.5, lambda: str(held()))
+        return [one for one in status["gpus"] if one["held_by"] == [f"pod default/p ({ANY})"]]
+    wait_until(held, 20, 0.5)
     names = {one["name"]: one["health"] for one in held()[0]["names"]}
     assert names.pop(ANY) == "Healthy" and set(names.values()) == {"Unhealthy"}
 

@@ -104,6 +104,8 @@ constexpr NodeDirectory kDirectories[] = {
      true},
     {"plugins", "/var/lib/kubelet/plugins", "/var/lib/kubelet/plugins", true},
 };
+// In the container, where nobody else writes. Not the node's own /run/berth: the inventory has
+// paths below /host.
 constexpr const char* kState = "/var/cache/berth-node";
 
 Array mounts() {
@@ -114,8 +116,6 @@ Array mounts() {
     if (one.place == kHost) mount.emplace_back("mountPropagation", "HostToContainer");
     list.emplace_back(std::move(mount));
   }
-  // Not the node's own /run/berth: the inventory has paths below /host.
-  list.emplace_back(Object{{"name", "state"}, {"mountPath", kState}});
   return list;
 }
 
@@ -125,7 +125,6 @@ Array volumes() {
     Object path{{"path", one.path}, {"type", one.is_made ? "DirectoryOrCreate" : "Directory"}};
     list.emplace_back(Object{{"name", one.name}, {"hostPath", std::move(path)}});
   }
-  list.emplace_back(Object{{"name", "state"}, {"emptyDir", Object{}}});
   return list;
 }
 
