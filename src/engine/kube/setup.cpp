@@ -248,6 +248,7 @@ Result<SetupDone> remove_files(const SetupRequest& request) {
 // containerd before 2.0 takes a section [plugins."io.containerd.grpc.v1.cri"] of a drop-in in the
 // place of the whole one of config.toml, so that the node would lose its other settings: then
 // nothing is written, unless config.toml has no such section. containerd#5837, containerd#9982
+// 2.x loses it beside a drop-in of another version: ours has the version of config.toml.
 Result<SetupPlan> plan_containerd(const ContainerdFacts& facts, const SetupRequest& request,
                                   const std::string& program) {
   ContainerdConfig config;
