@@ -138,12 +138,17 @@ Value container_of(const ManifestRequest& request) {
   // have paths below /host.
   Array command{"/usr/bin/berth", "node",    "run",  "--driver-root", kHost + root, "--hand-over",
                 "annotations",    "--state", kState, "--cdi-dir",     "/run/cdi"};
+  Array variables{field_variable("NODE_NAME", "spec.nodeName"),
+                  field_variable("POD_UID", "metadata.uid")};
+  // Without rights in the cluster it need not look for the API server.
+  if (request.plugin_only) {
+    variables.push_back(Object{{"name", "KUBERNETES_SERVICE_HOST"}, {"value", ""}});
+  }
   return Object{
       {"name", kName},
       {"image", request.image},
       {"command", std::move(command)},
-      {"env", Array{field_variable("NODE_NAME", "spec.nodeName"),
-                    field_variable("POD_UID", "metadata.uid")}},
+      {"env", std::move(variables)},
       // For the devices of the driver and the kubelet's sockets.
       {"securityContext", Object{{"privileged", true}}},
       {"resources", Object{{"requests", Object{{"cpu", "10m"}, {"memory", "32Mi"}}}}},

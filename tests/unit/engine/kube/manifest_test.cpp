@@ -39,6 +39,9 @@ TEST(NodeManifest, for_a_plugin_alone_has_no_rights_in_the_cluster) {
   EXPECT_THAT(kinds(objects),
               ElementsAre("Namespace", "ServiceAccount", "RuntimeClass", "DaemonSet"));
   EXPECT_THAT(json::dump(objects.back()), HasSubstr("\"automountServiceAccountToken\":false"));
+  constexpr const char* kServer = "KUBERNETES_SERVICE_HOST";
+  EXPECT_THAT(json::dump(objects.back()), HasSubstr(kServer));
+  EXPECT_THAT(json::dump(node_manifest(request()).back()), Not(HasSubstr(kServer)));
 }
 
 TEST(NodeManifest, looks_for_drivers_where_the_nodes_have_them) {
