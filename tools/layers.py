@@ -190,6 +190,9 @@ LAYERS = {
     "engine/system": "base json sys policy policy/site doctor image hub/config engine/context engine/request engine/state "
                      "engine/image engine/container engine/network engine/gpu engine/node engine/site engine/decide "
                      "engine/inspect engine/build",
+    # Kubernetes: labels, the manifest of berth-node, the configuration of its runtimes.
+    "engine/kube": "base json yaml sys policy/site node gpu/inventory gpu/ledger kube/plugin/resource.hpp engine/context "
+                   "engine/gpu engine/node",
     "cli/core": "base json",
     # docker's --format: templates and the lists printed with them.
     "cli/template": "base json cli/core",
@@ -206,7 +209,7 @@ IN_ROOMS = ("sys", "runtime", "transfer", "engine", "cli/berth")
 PROGRAMS = {
     "berth": "base json sys oci plan scan facts mpi policy policy/site edf gpu/inventory gpu/probe gpu/grant "
              "gpu/ledger gpu/mps gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi node node/file node/gather match bake yaml "
-             "image network doctor known_error record logs events hub/config slurm engine cli/core cli/template "
+             "image network doctor known_error record logs events hub/config slurm kube/plugin engine cli/core cli/template "
              "cli/berth",
     "berth-transfer": "base json sys oci image erofs scan facts facts/code node match gpu/grant transfer",
     "berth-hub": "base json sys oci image erofs scan facts facts/code policy policy/site node node/file "
@@ -220,6 +223,8 @@ PROGRAMS = {
     "berth-init": "holder",
     "berth-hold": "holder slurm/hold.hpp",
     "berth-cdi-hook": "base json sys oci scan gpu/cdi_hook",
+    "berth-node": "base json yaml sys oci scan policy policy/site gpu/inventory gpu/grant gpu/ledger gpu/cdi_index gpu/cdi_hook "
+                  "gpu/cdi kube/api kube/plugin kube/agent cli/core",
     "nvidia-container-runtime-hook": "",
     "berth-gpu-probe": "base json sys scan facts gpu/inventory gpu/probe",
     "berth-mps": "base json sys oci scan facts policy gpu/inventory gpu/probe gpu/grant gpu/ledger gpu/mps",

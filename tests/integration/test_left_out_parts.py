@@ -29,6 +29,11 @@ def test_the_hub_is_not_there(berth, without):
         "berth: " + no_program(env, "berth-hub", "BERTH_HUB"))
 
 
+def test_the_nodes_program_is_not_there(berth, without):
+    env = without("berth-node")
+    assert berth.fail("node", "run", status=1, env=env) == "berth: " + no_program(env, "berth-node", "BERTH_NODE")
+
+
 def test_a_network_is_not_there_and_no_container_is_left(berth, busybox, without, listing):
     assert berth.ok("run", "--rm", busybox, "true") == ""
     before = listing()

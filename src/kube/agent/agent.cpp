@@ -11,7 +11,6 @@
 #include <map>
 #include <optional>
 
-#include "base/fnv.hpp"
 #include "base/text.hpp"
 #include "gpu/cdi/generate.hpp"
 #include "gpu/inventory/cache.hpp"
@@ -75,9 +74,6 @@ class Agent {
   void look_at_pods();
   Result<void> serve(const std::string& resource);
   std::string plugin_directory() const { return options_.kubelet_dir + "/device-plugins"; }
-  static std::string socket_of(const std::string& resource) {
-    return fmt::format("berth-{:016x}.sock", fnv1a(resource));
-  }
 
   AgentOptions options_;
   policy::Gpu policy_;
@@ -183,7 +179,7 @@ void Agent::write_cdi_files(const gpu::Inventory& inventory) {
 
 Result<void> Agent::serve(const std::string& resource) {
   auto& server = servers_[resource];
-  const std::string socket = socket_of(resource);
+  const std::string socket = socket_name(resource);
   bool there = server && TRY(sys::stat_entry(sys::cwd(), plugin_directory() + "/" + socket));
   if (!there) {
     server.reset();
@@ -205,7 +201,7 @@ void Agent::look_at_kubelet() {
   std::string now = fmt::format("{}:{}:{}.{}", socket.st_dev, socket.st_ino, socket.st_ctim.tv_sec,
                                 socket.st_ctim.tv_nsec);
   bool sockets_are_there = std::ranges::all_of(servers_, [&](const auto& one) {
-    auto found = sys::stat_entry(sys::cwd(), plugin_directory() + "/" + socket_of(one.first));
+    auto found = sys::stat_entry(sys::cwd(), plugin_directory() + "/" + socket_name(one.first));
     return found.ok() && found->has_value();
   });
   if (now == kubelet_ && sockets_are_there) return;

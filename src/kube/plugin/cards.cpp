@@ -213,6 +213,12 @@ std::vector<std::string> Cards::prefer(const std::string& resource,
     if (is_needed) occupancy.own.push_back(key);
     // A share that another pod has makes the GPU a used one.
     if (!is_needed && !is_free) occupancy.held.push_back({key, "", "pods"});
+    // The kubelet learns within a second what is taken under another name, and allocates for the
+    // next container of a pod at once.
+    bool taken = std::ranges::any_of(given_, [&](const Allocation& one) {
+      return one.resource != resource && overlaps_any(key, one.lease.lease().keys);
+    });
+    if (taken) occupancy.held.push_back({key, "", "pods"});
     if (!is_needed && !is_free) continue;
     Choices& choices = by_key[key];
     if (choices.chosen == 0 && choices.free.empty()) candidates.push_back(entry.unit);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/fnv.hpp"
 #include "base/text.hpp"
 #include "json/fields.hpp"
 #include "policy/site/toml.hpp"
@@ -192,6 +193,10 @@ std::string device_id(const gpu::Selected& unit, const Resource& resource, uint3
   std::string uuid = unit.slice != nullptr ? unit.slice->uuid : unit.gpu->uuid;
   std::string id = uuid.empty() || unit.partition != nullptr ? gpu::key_of(unit) : uuid;
   return resource.shares > 1 ? fmt::format("{}{}{}", id, kShare, share) : id;
+}
+
+std::string socket_name(std::string_view resource) {
+  return fmt::format("berth-{:016x}.sock", fnv1a(resource));
 }
 
 std::string_view unit_of(std::string_view device_id) {

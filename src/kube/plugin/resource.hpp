@@ -53,6 +53,9 @@ std::string device_id(const gpu::Selected& unit, const Resource& resource, uint3
 /// The part before "::".
 std::string_view unit_of(std::string_view device_id);
 
+/// The socket of a resource's device plugin in the kubelet's directory.
+std::string socket_name(std::string_view resource);
+
 /// A name that Kubernetes accepts for a resource: "domain/name".
 /// https://kubernetes.io/docs/concepts/overview/working-with-objects/names/
 bool is_resource_name(std::string_view name);

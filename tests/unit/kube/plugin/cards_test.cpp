@@ -133,6 +133,14 @@ TEST_F(CardsTest, shares_of_a_gpu_are_given_side_by_side_and_spread) {
   EXPECT_THAT(cards_->prefer("a.b/share", all, {"GPU-b::1"}, 3).size(), 3U);
 }
 
+TEST_F(CardsTest, what_is_taken_under_another_name_is_preferred_last) {
+  cards_->set(two_gpus(), {{"a.b/share", std::nullopt, "", 2}, {kAny, std::nullopt, "", 1}});
+  ASSERT_TRUE(cards_->allocate(kAny, {"GPU-a"}, 0ms).ok());
+  // Before look(), and before the kubelet is told.
+  EXPECT_THAT(cards_->prefer("a.b/share", {"GPU-a::0", "GPU-a::1", "GPU-b::0"}, {}, 1),
+              ElementsAre("GPU-b::0"));
+}
+
 TEST_F(CardsTest, words_of_a_kubelet_that_mean_nothing_are_refused) {
   EXPECT_FALSE(cards_->allocate(kAny, {"GPU-z"}, 0ms).ok());
   EXPECT_FALSE(cards_->allocate("x.y/z", {"GPU-a"}, 0ms).ok());

@@ -1,0 +1,1 @@
+0 berth node manifest --help
