@@ -223,8 +223,6 @@ PROGRAMS = {
     "berth-init": "holder",
     "berth-hold": "holder slurm/hold.hpp",
     "berth-cdi-hook": "base json sys oci scan gpu/cdi_hook",
-    "berth-node": "base json yaml sys oci scan policy policy/site gpu/inventory gpu/grant gpu/ledger gpu/cdi_index gpu/cdi_hook "
-                  "gpu/cdi kube/api kube/plugin kube/agent cli/core",
     "nvidia-container-runtime-hook": "",
     "berth-gpu-probe": "base json sys scan facts gpu/inventory gpu/probe",
     "berth-mps": "base json sys oci scan facts policy gpu/inventory gpu/probe gpu/grant gpu/ledger gpu/mps",
