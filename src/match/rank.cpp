@@ -22,9 +22,9 @@ size_t place_of(const Clause& clause) {
   return static_cast<size_t>(found - std::begin(kOrder));
 }
 
-/// rank.code → (rank.cpu, position in the order) of the entry that is closest to the processor
-/// among those whose code for GPUs is not worse. An index may have a thousand entries, so each is
-/// looked at once.
+/// For each rank.code: (rank.cpu, position in the order) of the entry that is closest to the
+/// processor, among the entries with this rank.code or a better one. An index may have a thousand
+/// entries, so this looks at each entry once.
 std::map<uint32_t, std::pair<uint32_t, size_t>> closest_by_code(const Ranking& ranking) {
   std::map<uint32_t, std::pair<uint32_t, size_t>> closest;
   for (size_t position = 0; position < ranking.order.size(); ++position) {

@@ -19,7 +19,7 @@ import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 PLUGINS = pathlib.Path("/var/lib/kubelet/device-plugins")
-PROTO = pathlib.Path(__file__).with_suffix(".proto")
+PROTO = pathlib.Path(__file__).parents[2] / "src/kube/api/device_plugin.proto"
 
 
 @functools.cache

@@ -196,7 +196,8 @@ std::string expression_of(std::string_view pattern) {
   return out;
 }
 
-/// Devices whose kube::model_label() matches `pattern`. A slice has its profile as the label.
+/// The CEL expression for devices of the models that match `pattern`, as kube::model_label() names
+/// models: for a slice, that is its profile.
 std::string model_test(const std::string& of, std::string_view pattern) {
   constexpr std::string_view kSlice = "mig-";
   auto matches = [](const std::string& value, const std::string& expression) {
