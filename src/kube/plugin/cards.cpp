@@ -225,12 +225,6 @@ std::vector<std::string> Cards::prefer(const std::string& resource,
     if (is_needed) ++choices.chosen;
     if (is_free && !is_needed) choices.free.push_back(entry.device.id);
   }
-  // The kubelet learns only in a moment what another name has given.
-  for (const Allocation& one : given_) {
-    if (one.resource == resource) continue;
-    for (const std::string& key : one.lease.lease().keys)
-      occupancy.held.push_back({key, "", "pods"});
-  }
   std::vector<std::string> chosen = required;
   const size_t units = std::min(count, candidates.size());
   std::vector<gpu::Selected> order = gpu::pick_least_used(candidates, units, occupancy);
